@@ -44,7 +44,7 @@ static void fill(const char *type, void *image, unsigned seed)
 		else if (type[1] == 'f')
 			x.f8 = marked ? NAN : (double)value / 7 - 4000;
 		else if (type[1] == 'i')
-			x.i8 = marked ? INT64_C(-1) << (8 * bytes - 1) : value % 250 - 100;
+			x.i8 = marked ? INT64_MIN >> (64 - 8 * bytes) : value % 250 - 100;
 		else
 			x.u8 = marked && bytes > 1 && bytes < 8 ? UINT64_MAX
 			       : bytes == 1			? (uint64_t)value & 0xff

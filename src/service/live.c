@@ -80,8 +80,8 @@ static void ask(struct sl_service *service, struct sl_http_request *r, const cha
 	int err;
 
 	make_query(r, what, query);
-	err = sl_images_ask(service->images, sl_http_segment(r, 0), query, wait_ms + MARGIN_MS,
-			    pass_on, r);
+	err = sl_image_service_ask(service->images, sl_http_segment(r, 0), query,
+				   wait_ms + MARGIN_MS, pass_on, r);
 	if (!err)
 		return;
 	sl_http_answer_error(r, err == -EINVAL ? 400 : 503, err == -EINVAL ? "request" : "busy",

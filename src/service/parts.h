@@ -17,7 +17,7 @@
 struct sl_service {
 	struct sl_http_server *http;
 	struct sl_events *events;
-	struct sl_images *images;
+	struct sl_image_service *images;
 	uint64_t started_unix_ns;
 	char root[SL_SERVICE_PATH], experiments[SL_SERVICE_PATH]; /* absolute */
 	char own[SL_SERVICE_PATH];				  /* ROOT/.service */

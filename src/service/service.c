@@ -78,7 +78,7 @@ static int open_http(struct sl_service *s, const struct sl_service_options *o)
 
 int sl_service_open(const struct sl_service_options *o, struct sl_service **service)
 {
-	const struct sl_images_options images = {.program = sl_child_self()};
+	const struct sl_image_service_options images = {.program = sl_child_self()};
 	struct sl_service *s = calloc(1, sizeof(*s));
 	int err = s ? open_folders(s, o) : -ENOMEM;
 
@@ -88,11 +88,11 @@ int sl_service_open(const struct sl_service_options *o, struct sl_service **serv
 	}
 	s->started_unix_ns = sl_clock_unix_ns();
 	s->events = sl_events_open();
-	err = s->events ? sl_images_open(&images, &s->images) : -ENOMEM;
+	err = s->events ? sl_image_service_open(&images, &s->images) : -ENOMEM;
 	if (!err)
 		err = open_http(s, o);
 	if (err) {
-		sl_images_close(s->images);
+		sl_image_service_close(s->images);
 		sl_events_close(s->events);
 		free(s);
 		return err;
@@ -110,9 +110,9 @@ void sl_service_close(struct sl_service *s)
 {
 	sl_http_quiesce(s->http);
 	sl_events_end(s->events);
-	sl_images_end(s->images);
+	sl_image_service_end(s->images);
 	sl_http_close(s->http);
-	sl_images_close(s->images);
+	sl_image_service_close(s->images);
 	sl_events_close(s->events);
 	free(s);
 }

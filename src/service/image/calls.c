@@ -15,16 +15,16 @@ enum { TRIES = 2 };
 /* ---- bodies ---- */
 
 struct body {
-	struct sl_images *images;
+	struct sl_image_service *images;
 	size_t bytes;
 	uint8_t data[];
 };
 
-uint8_t *sl_image_body_make(struct sl_images *images, size_t bytes)
+uint8_t *sl_image_body_make(struct sl_image_service *images, size_t bytes)
 {
 	struct body *body;
 
-	if (atomic_fetch_add(&images->bytes, bytes) + bytes > SL_IMAGES_BYTES ||
+	if (atomic_fetch_add(&images->bytes, bytes) + bytes > SL_IMAGE_SERVICE_BYTES ||
 	    !(body = malloc(sizeof(*body) + bytes))) {
 		atomic_fetch_sub(&images->bytes, bytes);
 		return NULL;
@@ -47,7 +47,7 @@ void sl_image_body_free(void *data)
 
 /* ---- ends ---- */
 
-static void remove_call(struct sl_images *images, struct sl_image_call *call)
+static void remove_call(struct sl_image_service *images, struct sl_image_call *call)
 {
 	struct sl_image_call **at = &images->call;
 
@@ -63,15 +63,15 @@ static void remove_call(struct sl_images *images, struct sl_image_call *call)
 	pthread_mutex_unlock(&images->lock);
 }
 
-static void end(struct sl_images *images, struct sl_image_call *call,
+static void end(struct sl_image_service *images, struct sl_image_call *call,
 		const struct sl_image_answer *answer)
 {
 	call->done(call->arg, answer);
 	remove_call(images, call);
 }
 
-void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, unsigned status,
-			const char *why)
+void sl_image_call_fail(struct sl_image_service *images, struct sl_image_call *call,
+			unsigned status, const char *why)
 {
 	bool busy = status == 503;
 	struct sl_image_payload *p = sl_image_payload_error(status, busy ? "busy" : "not_found",
@@ -92,14 +92,15 @@ void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, un
 	end(images, call, &answer);
 }
 
-static void lose_process(struct sl_images *images, const struct sl_image_call *call, bool kills)
+static void lose_process(struct sl_image_service *images, const struct sl_image_call *call,
+			 bool kills)
 {
 	if (call->child->control >= 0 && call->child->started_ns == call->started_ns)
 		sl_image_child_gone(images, call->child, kills);
 }
 
 /* The process has ended before it answered: another gets the request, once. */
-static int again(struct sl_images *images, struct sl_image_call *call)
+static int again(struct sl_image_service *images, struct sl_image_call *call)
 {
 	lose_process(images, call, false);
 	if (call->fd >= 0)
@@ -135,7 +136,7 @@ static int transmit(const struct sl_image_call *call, int stream)
 											: 0;
 }
 
-int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call)
+int sl_image_call_begin(struct sl_image_service *images, struct sl_image_call *call)
 {
 	struct sl_image_refusal refusal;
 	int pair[2], err;
@@ -164,7 +165,7 @@ int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call)
 
 /* ---- and back ---- */
 
-static int complete(struct sl_images *images, struct sl_image_call *call)
+static int complete(struct sl_image_service *images, struct sl_image_call *call)
 {
 	const struct sl_image_answer answer = {.status = call->head.status,
 					       .type = (enum sl_image_type)call->head.type,
@@ -178,7 +179,7 @@ static int complete(struct sl_images *images, struct sl_image_call *call)
 }
 
 /* 0: go on; -1: the call is gone. */
-static int take_head(struct sl_images *images, struct sl_image_call *call)
+static int take_head(struct sl_image_service *images, struct sl_image_call *call)
 {
 	if (!sl_image_head_is_right(&call->head)) {
 		lose_process(images, call, true);
@@ -198,7 +199,7 @@ static int take_head(struct sl_images *images, struct sl_image_call *call)
 	return -1;
 }
 
-static int take(struct sl_images *images, struct sl_image_call *call, size_t n)
+static int take(struct sl_image_service *images, struct sl_image_call *call, size_t n)
 {
 	bool had_head = call->got >= sizeof(call->head);
 
@@ -210,7 +211,7 @@ static int take(struct sl_images *images, struct sl_image_call *call, size_t n)
 	return 0;
 }
 
-int sl_image_call_read(struct sl_images *images, struct sl_image_call *call)
+int sl_image_call_read(struct sl_image_service *images, struct sl_image_call *call)
 {
 	for (;;) {
 		bool head = call->got < sizeof(call->head);

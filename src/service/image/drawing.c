@@ -54,12 +54,12 @@ static void circle(const struct canvas *c, double row, double column, double rad
 		dot(c, row + radius * sin(phi), column + radius * cos(phi), colour);
 }
 
-static void draw_rings(const struct canvas *c, const struct sl_rings *rings)
+static void draw_rings(const struct canvas *c, const struct sl_image_rings *rings)
 {
 	for (uint32_t i = 0; i < rings->rings; i++)
-		for (int k = 0; k < SL_RING_POINTS; k++) {
+		for (int k = 0; k < SL_IMAGE_RING_POINTS; k++) {
 			const double *a = rings->ring[i].point[k];
-			const double *b = rings->ring[i].point[(k + 1) % SL_RING_POINTS];
+			const double *b = rings->ring[i].point[(k + 1) % SL_IMAGE_RING_POINTS];
 			const double from[2] = {canvas_row(c, a[0]), canvas_column(c, a[1])};
 			const double to[2] = {canvas_row(c, b[0]), canvas_column(c, b[1])};
 
@@ -90,7 +90,7 @@ static void draw_over(const struct canvas *c, const struct sl_image_request *r,
 		      const struct sl_image_element *e, const struct sl_image_part *part)
 {
 	struct sl_image_peaks peaks;
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 
 	if (r->rings && sl_image_find_rings(e, part, &rings))
 		draw_rings(c, &rings);

@@ -18,14 +18,14 @@ enum {
 	IDLE_S = 60,
 	STALLED_MS = 5000,
 	FIRST_CHILD = 1,
-	FIRST_CALL = FIRST_CHILD + SL_IMAGES_PROCESSES
+	FIRST_CALL = FIRST_CHILD + SL_IMAGE_SERVICE_PROCESSES
 };
 #define MS	UINT64_C(1000000)
 #define TURN_NS (1000 * MS)
 
 /* ---- the thread ---- */
 
-static struct sl_image_call *take_inbox(struct sl_images *images, bool *ends)
+static struct sl_image_call *take_inbox(struct sl_image_service *images, bool *ends)
 {
 	struct sl_image_call *newest, *oldest = NULL;
 
@@ -44,7 +44,7 @@ static struct sl_image_call *take_inbox(struct sl_images *images, bool *ends)
 	return oldest;
 }
 
-static void take_all(struct sl_images *images, struct sl_image_call *calls, bool ends)
+static void take_all(struct sl_image_service *images, struct sl_image_call *calls, bool ends)
 {
 	while (calls) {
 		struct sl_image_call *call = calls;
@@ -60,7 +60,8 @@ static void take_all(struct sl_images *images, struct sl_image_call *calls, bool
 }
 
 /* A process that has answered nothing for long is stuck: it goes, and takes its calls along. */
-static void look_after(struct sl_images *images, struct sl_image_child *child, uint64_t now_ns)
+static void look_after(struct sl_image_service *images, struct sl_image_child *child,
+		       uint64_t now_ns)
 {
 	uint64_t since_ns = child->answered_ns > child->started_ns ? child->answered_ns
 								   : child->started_ns;
@@ -70,7 +71,7 @@ static void look_after(struct sl_images *images, struct sl_image_child *child, u
 }
 
 /* Calls that have waited long enough. When the next one has. */
-static uint64_t expire(struct sl_images *images)
+static uint64_t expire(struct sl_image_service *images)
 {
 	uint64_t now_ns = sl_clock_ns(), next_ns = now_ns + TURN_NS;
 	struct sl_image_call *call = images->call;
@@ -91,17 +92,18 @@ static uint64_t expire(struct sl_images *images)
 }
 
 struct interest { /* what a turn waits for */
-	struct pollfd fd[FIRST_CALL + SL_IMAGES_CALLS];
-	struct sl_image_call *of[FIRST_CALL + SL_IMAGES_CALLS];
-	uint64_t started_ns[SL_IMAGES_PROCESSES]; /* another process may get the descriptor */
+	struct pollfd fd[FIRST_CALL + SL_IMAGE_SERVICE_CALLS];
+	struct sl_image_call *of[FIRST_CALL + SL_IMAGE_SERVICE_CALLS];
+	uint64_t
+		started_ns[SL_IMAGE_SERVICE_PROCESSES]; /* another process may get the descriptor */
 	nfds_t n;
 };
 
-static void collect(struct sl_images *images, struct interest *in)
+static void collect(struct sl_image_service *images, struct interest *in)
 {
 	in->n = FIRST_CALL;
 	in->fd[0] = (struct pollfd){.fd = images->bell, .events = POLLIN};
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++) {
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++) {
 		in->fd[FIRST_CHILD + i] = (struct pollfd){.fd = images->child[i].control};
 		in->started_ns[i] = images->child[i].started_ns;
 	}
@@ -111,7 +113,7 @@ static void collect(struct sl_images *images, struct interest *in)
 	}
 }
 
-static void turn(struct sl_images *images)
+static void turn(struct sl_image_service *images)
 {
 	uint64_t until_ns = expire(images), now_ns = sl_clock_ns(), count;
 	int ms = until_ns > now_ns ? (int)((until_ns - now_ns + MS - 1) / MS) : 0;
@@ -128,7 +130,7 @@ static void turn(struct sl_images *images)
 	for (nfds_t i = FIRST_CALL; i < in.n; i++)
 		if (in.fd[i].revents)
 			sl_image_call_read(images, in.of[i]);
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++) {
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++) {
 		struct sl_image_child *child = &images->child[i];
 
 		if (in.fd[FIRST_CHILD + i].revents && child->control >= 0 &&
@@ -139,7 +141,7 @@ static void turn(struct sl_images *images)
 
 static void *run(void *arg)
 {
-	struct sl_images *images = arg;
+	struct sl_image_service *images = arg;
 	bool ends = false;
 
 	while (!ends) {
@@ -157,7 +159,7 @@ static void *run(void *arg)
 
 /* ---- the calls of other threads ---- */
 
-static void ring(const struct sl_images *images)
+static void ring(const struct sl_image_service *images)
 {
 	const uint64_t one = 1;
 
@@ -165,9 +167,10 @@ static void ring(const struct sl_images *images)
 		return; /* it rings already */
 }
 
-int sl_images_open(const struct sl_images_options *options, struct sl_images **made)
+int sl_image_service_open(const struct sl_image_service_options *options,
+			  struct sl_image_service **made)
 {
-	struct sl_images *images = calloc(1, sizeof(*images));
+	struct sl_image_service *images = calloc(1, sizeof(*images));
 	int err;
 
 	if (!images)
@@ -178,7 +181,7 @@ int sl_images_open(const struct sl_images_options *options, struct sl_images **m
 		images->options.idle_s = IDLE_S;
 	if (!images->options.stalled_ms)
 		images->options.stalled_ms = STALLED_MS;
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++)
 		images->child[i].control = -1;
 	pthread_mutex_init(&images->lock, NULL);
 	images->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -196,7 +199,7 @@ int sl_images_open(const struct sl_images_options *options, struct sl_images **m
 	return err;
 }
 
-void sl_images_end(struct sl_images *images)
+void sl_image_service_end(struct sl_image_service *images)
 {
 	if (!images)
 		return;
@@ -207,18 +210,18 @@ void sl_images_end(struct sl_images *images)
 	sl_thread_join(&images->thread);
 }
 
-void sl_images_close(struct sl_images *images)
+void sl_image_service_close(struct sl_image_service *images)
 {
 	if (!images)
 		return;
-	sl_images_end(images);
+	sl_image_service_end(images);
 	close(images->bell);
 	pthread_mutex_destroy(&images->lock);
 	free(images);
 }
 
-int sl_images_ask(struct sl_images *images, const char *session, const char *query,
-		  uint32_t timeout_ms, sl_image_done *done, void *arg)
+int sl_image_service_ask(struct sl_image_service *images, const char *session, const char *query,
+			 uint32_t timeout_ms, sl_image_done *done, void *arg)
 {
 	struct sl_image_call *call;
 	bool busy;
@@ -235,7 +238,7 @@ int sl_images_ask(struct sl_images *images, const char *session, const char *que
 	call->arg = arg;
 	call->fd = -1;
 	pthread_mutex_lock(&images->lock);
-	busy = images->calls >= SL_IMAGES_CALLS || images->ends;
+	busy = images->calls >= SL_IMAGE_SERVICE_CALLS || images->ends;
 	if (!busy) {
 		images->calls++;
 		call->next = images->inbox;
@@ -249,19 +252,19 @@ int sl_images_ask(struct sl_images *images, const char *session, const char *que
 	return busy ? -EBUSY : 0;
 }
 
-int sl_images_process_of(struct sl_images *images, const char *session)
+int sl_image_service_process_of(struct sl_image_service *images, const char *session)
 {
 	int pid = 0;
 
 	pthread_mutex_lock(&images->lock);
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++)
 		if (!strcmp(images->child[i].session, session))
 			pid = images->child[i].pid;
 	pthread_mutex_unlock(&images->lock);
 	return pid;
 }
 
-uint64_t sl_images_started(struct sl_images *images)
+uint64_t sl_image_service_started(struct sl_image_service *images)
 {
 	uint64_t started;
 

@@ -9,10 +9,10 @@
  * Threads:   any thread asks, and never waits. One thread of its own talks to the processes and
  *            calls `done`, which must not block.
  * Ownership: a body belongs to `done`'s owner: sl_image_body_free(), from any thread, before
- *            sl_images_close().
+ *            sl_image_service_close().
  * Sessions:  no process is started for a session that does not live: 404. One that has ended keeps
  *            its process, and the last image, until no viewer asks for it any longer.
- * Bounds:    SL_IMAGES_PROCESSES sessions, SL_IMAGES_CALLS requests, SL_IMAGES_BYTES of bodies that
+ * Bounds:    SL_IMAGE_SERVICE_PROCESSES sessions, SL_IMAGE_SERVICE_CALLS requests, SL_IMAGE_SERVICE_BYTES of bodies that
  *            are not freed yet; what is more is answered by "busy". */
 #ifndef SL_SERVICE_IMAGE_IMAGES_H
 #define SL_SERVICE_IMAGE_IMAGES_H
@@ -23,23 +23,24 @@
 
 #include "service/image/wire.h"
 
-enum { SL_IMAGES_PROCESSES = 16, SL_IMAGES_CALLS = 160 };
-#define SL_IMAGES_BYTES (UINT64_C(512) << 20)
+enum { SL_IMAGE_SERVICE_PROCESSES = 16, SL_IMAGE_SERVICE_CALLS = 160 };
+#define SL_IMAGE_SERVICE_BYTES (UINT64_C(512) << 20)
 
-struct sl_images;
+struct sl_image_service;
 
-struct sl_images_options {
+struct sl_image_service_options {
 	const char *program; /* that has the command image-server: this one */
 	uint32_t idle_s;     /* after which a process ends; 0: 60 */
 	uint32_t stalled_ms; /* without an answer: a process is killed; 0: 5000 */
 };
 
-int sl_images_open(const struct sl_images_options *options, struct sl_images **images);
+int sl_image_service_open(const struct sl_image_service_options *options,
+			  struct sl_image_service **images);
 /* Answer what is under way by "busy", refuse what comes, end the processes, a second at most for all
  * of them. NULL is fine. */
-void sl_images_end(struct sl_images *images);
+void sl_image_service_end(struct sl_image_service *images);
 /* The same, and free it. NULL is fine. */
-void sl_images_close(struct sl_images *images);
+void sl_image_service_close(struct sl_image_service *images);
 
 struct sl_image_answer {
 	unsigned status; /* as of HTTP */
@@ -53,13 +54,13 @@ typedef void sl_image_done(void *arg, const struct sl_image_answer *answer);
 
 /* 0: done() will be called, after timeout_ms at the latest, perhaps before this returns. -EBUSY,
  * -ENOMEM, -EINVAL (no name of a session, or a text that is too long): it will not. */
-int sl_images_ask(struct sl_images *images, const char *session, const char *query,
-		  uint32_t timeout_ms, sl_image_done *done, void *arg);
+int sl_image_service_ask(struct sl_image_service *images, const char *session, const char *query,
+			 uint32_t timeout_ms, sl_image_done *done, void *arg);
 
 void sl_image_body_free(void *body); /* NULL is fine */
 
 /* For tests and people: the process of a session, 0: none; how many were started. */
-int sl_images_process_of(struct sl_images *images, const char *session);
-uint64_t sl_images_started(struct sl_images *images);
+int sl_image_service_process_of(struct sl_image_service *images, const char *session);
+uint64_t sl_image_service_started(struct sl_image_service *images);
 
 #endif

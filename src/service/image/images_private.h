@@ -18,7 +18,7 @@ struct sl_image_child {	  /* an image process */
 	unsigned failures; /* starts in a row that answered nothing */
 };
 
-enum { SL_IMAGES_DYING = 32 };
+enum { SL_IMAGE_SERVICE_DYING = 32 };
 struct sl_image_dying {	  /* a process that has ended, or will at once: to be reaped */
 	pid_t pid;	  /* 0: none */
 	char session[64]; /* for a message */
@@ -40,8 +40,8 @@ struct sl_image_call {
 	uint8_t *body;
 };
 
-struct sl_images {
-	struct sl_images_options options;
+struct sl_image_service {
+	struct sl_image_service_options options;
 	char program[1024];
 	struct sl_thread thread;
 	int bell; /* eventfd */
@@ -53,8 +53,8 @@ struct sl_images {
 	_Atomic uint64_t bytes;	     /* of bodies */
 	/* The thread's; `child` is changed with `lock` held. */
 	struct sl_image_call *call; /* under way */
-	struct sl_image_child child[SL_IMAGES_PROCESSES];
-	struct sl_image_dying dying[SL_IMAGES_DYING];
+	struct sl_image_child child[SL_IMAGE_SERVICE_PROCESSES];
+	struct sl_image_dying dying[SL_IMAGE_SERVICE_DYING];
 };
 
 /* spawn.c */
@@ -63,22 +63,22 @@ struct sl_image_refusal {
 	const char *why;
 };
 /* The process of a session, started if need be; or NULL. */
-struct sl_image_child *sl_image_child_of(struct sl_images *images, const char *session,
+struct sl_image_child *sl_image_child_of(struct sl_image_service *images, const char *session,
 					 struct sl_image_refusal *refusal);
 /* It has ended, or is to end now: killed if it must. */
-void sl_image_child_gone(struct sl_images *images, struct sl_image_child *child, bool kills);
+void sl_image_child_gone(struct sl_image_service *images, struct sl_image_child *child, bool kills);
 /* Reap those that have ended. */
-void sl_image_children_reap(struct sl_images *images);
-void sl_image_children_end(struct sl_images *images);
+void sl_image_children_reap(struct sl_image_service *images);
+void sl_image_children_end(struct sl_image_service *images);
 
 /* calls.c */
 /* Send it to its process. 0; or an answer was given, and the call is gone: -1. */
-int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call);
+int sl_image_call_begin(struct sl_image_service *images, struct sl_image_call *call);
 /* What can be read. As above. */
-int sl_image_call_read(struct sl_images *images, struct sl_image_call *call);
+int sl_image_call_read(struct sl_image_service *images, struct sl_image_call *call);
 /* 503: "busy", 404: "not_found". The call is gone. */
-void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, unsigned status,
-			const char *why);
-uint8_t *sl_image_body_make(struct sl_images *images, size_t bytes);
+void sl_image_call_fail(struct sl_image_service *images, struct sl_image_call *call,
+			unsigned status, const char *why);
+uint8_t *sl_image_body_make(struct sl_image_service *images, size_t bytes);
 
 #endif

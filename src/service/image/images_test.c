@@ -56,7 +56,7 @@ enum { SESSIONS = sizeof(sessions) / sizeof(sessions[0]) };
 
 static struct sl_claim claim[SESSIONS];
 static char program[300];
-static struct sl_images *images;
+static struct sl_image_service *images;
 
 static int setup_all(void **state)
 {
@@ -91,14 +91,14 @@ static int teardown_all(void **state)
 
 static int setup(void **state)
 {
-	const struct sl_images_options options = {.program = program, .stalled_ms = 200};
+	const struct sl_image_service_options options = {.program = program, .stalled_ms = 200};
 
-	return sl_images_open(&options, &images);
+	return sl_image_service_open(&options, &images);
 }
 
 static int teardown(void **state)
 {
-	sl_images_close(images);
+	sl_image_service_close(images);
 	return 0;
 }
 
@@ -143,8 +143,8 @@ static void wait_for(unsigned answers)
 static unsigned ask(const char *session, uint32_t timeout_ms)
 {
 	waiting.answers = waiting.bad = 0;
-	assert_int_equal(sl_images_ask(images, session, "image?x=1", timeout_ms, note, &waiting),
-			 0);
+	assert_int_equal(
+		sl_image_service_ask(images, session, "image?x=1", timeout_ms, note, &waiting), 0);
 	wait_for(1);
 	return waiting.status;
 }
@@ -159,22 +159,22 @@ static void a_process_answers_request_after_request(void **state)
 	int pid;
 
 	assert_int_equal(ask("good", PATIENCE_MS), 200);
-	pid = sl_images_process_of(images, "good");
+	pid = sl_image_service_process_of(images, "good");
 	assert_true(pid > 0);
 	snprintf(expected, sizeof(expected), "%d 1 image?x=1", pid);
 	assert_string_equal(waiting.text, expected);
 	assert_int_equal(ask("good", PATIENCE_MS), 200);
 	snprintf(expected, sizeof(expected), "%d 2 image?x=1", pid);
 	assert_string_equal(waiting.text, expected);
-	assert_int_equal(sl_images_started(images), 1);
+	assert_int_equal(sl_image_service_started(images), 1);
 }
 
 static void one_that_was_killed_is_started_again(void **state)
 {
 	for (unsigned i = 1; i <= 5; i++) {
 		assert_int_equal(ask("good", PATIENCE_MS), 200);
-		assert_int_equal(sl_images_started(images), i);
-		assert_int_equal(kill(sl_images_process_of(images, "good"), SIGKILL), 0);
+		assert_int_equal(sl_image_service_started(images), i);
+		assert_int_equal(kill(sl_image_service_process_of(images, "good"), SIGKILL), 0);
 	}
 }
 
@@ -182,7 +182,7 @@ static void one_that_ends_instead_of_answering_gets_a_second_chance(void **state
 {
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(ask("once", PATIENCE_MS), 200);
-		assert_int_equal(sl_images_started(images), i);
+		assert_int_equal(sl_image_service_started(images), i);
 	}
 }
 
@@ -192,11 +192,11 @@ static void one_that_cannot_start_is_not_tried_all_the_time(void **state)
 
 	assert_int_equal(ask("dead", PATIENCE_MS), 503);
 	assert_non_null(strstr(waiting.text, "\"code\":\"busy\""));
-	started = sl_images_started(images);
+	started = sl_image_service_started(images);
 	assert_in_range(started, 1, 2);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(ask("dead", PATIENCE_MS), 503);
-	assert_true(sl_images_started(images) <= started + 8);
+	assert_true(sl_image_service_started(images) <= started + 8);
 	assert_int_equal(ask("good", PATIENCE_MS), 200); /* others go on */
 }
 
@@ -209,17 +209,17 @@ static void nonsense_is_no_answer(void **state)
 		assert_int_equal(ask("good", PATIENCE_MS), 200);
 	}
 	/* What talks nonsense is out of order. */
-	assert_int_equal(sl_images_process_of(images, "garbage"), 0);
-	assert_int_equal(sl_images_process_of(images, "huge"), 0);
+	assert_int_equal(sl_image_service_process_of(images, "garbage"), 0);
+	assert_int_equal(sl_image_service_process_of(images, "huge"), 0);
 }
 
 static void one_that_stalls_is_killed(void **state)
 {
 	assert_int_equal(ask("mute", 1000), 503);
 	assert_non_null(strstr(waiting.text, "does not answer"));
-	for (int i = 0; i < 2000 && sl_images_process_of(images, "mute"); i++)
+	for (int i = 0; i < 2000 && sl_image_service_process_of(images, "mute"); i++)
 		usleep(5000);
-	assert_int_equal(sl_images_process_of(images, "mute"), 0);
+	assert_int_equal(sl_image_service_process_of(images, "mute"), 0);
 	assert_int_equal(ask("good", PATIENCE_MS), 200);
 }
 
@@ -228,18 +228,20 @@ static void requests_are_bounded_and_all_are_answered_in_the_end(void **state)
 	unsigned taken = 0, refused = 0;
 
 	waiting.answers = waiting.bad = 0;
-	for (int i = 0; i < SL_IMAGES_CALLS + 50; i++) {
-		int err = sl_images_ask(images, "mute", "image", PATIENCE_MS, note, &waiting);
+	for (int i = 0; i < SL_IMAGE_SERVICE_CALLS + 50; i++) {
+		int err =
+			sl_image_service_ask(images, "mute", "image", PATIENCE_MS, note, &waiting);
 
 		taken += !err;
 		refused += err == -EBUSY;
 	}
-	assert_true(taken <= SL_IMAGES_CALLS && refused >= 1 &&
-		    taken + refused == SL_IMAGES_CALLS + 50);
-	sl_images_end(images);
+	assert_true(taken <= SL_IMAGE_SERVICE_CALLS && refused >= 1 &&
+		    taken + refused == SL_IMAGE_SERVICE_CALLS + 50);
+	sl_image_service_end(images);
 	wait_for(taken);
 	assert_int_equal(waiting.bad, taken);
-	assert_int_equal(sl_images_ask(images, "good", "image", 1000, note, &waiting), -EBUSY);
+	assert_int_equal(sl_image_service_ask(images, "good", "image", 1000, note, &waiting),
+			 -EBUSY);
 }
 
 static void wrong_names_start_nothing(void **state)
@@ -248,12 +250,13 @@ static void wrong_names_start_nothing(void **state)
 
 	assert_int_equal(ask("absent", PATIENCE_MS), 404);
 	assert_non_null(strstr(waiting.text, "not_found"));
-	assert_int_equal(sl_images_ask(images, "../up", "image", 1000, note, &waiting), -EINVAL);
-	assert_int_equal(sl_images_ask(images, "", "image", 1000, note, &waiting), -EINVAL);
+	assert_int_equal(sl_image_service_ask(images, "../up", "image", 1000, note, &waiting),
+			 -EINVAL);
+	assert_int_equal(sl_image_service_ask(images, "", "image", 1000, note, &waiting), -EINVAL);
 	memset(text, 'x', sizeof(text));
 	text[SL_IMAGE_QUERY_BYTES] = 0;
-	assert_int_equal(sl_images_ask(images, "good", text, 1000, note, &waiting), -EINVAL);
-	assert_int_equal(sl_images_started(images), 0);
+	assert_int_equal(sl_image_service_ask(images, "good", text, 1000, note, &waiting), -EINVAL);
+	assert_int_equal(sl_image_service_started(images), 0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

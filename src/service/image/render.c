@@ -164,13 +164,13 @@ static const double *doubles_of(const struct sl_image_element *e, const char *na
 }
 
 bool sl_image_find_rings(const struct sl_image_element *e, const struct sl_image_part *part,
-			 struct sl_rings *rings)
+			 struct sl_image_rings *rings)
 {
 	const double *plane = doubles_of(e, "image_plane", 11);
 	const double *energy = doubles_of(e, "photon_energy", 1);
 
 	return plane && plane[9] == part->rows && plane[10] == part->columns &&
-	       sl_rings_find(plane, energy ? *energy : 0, rings);
+	       sl_image_rings_find(plane, energy ? *energy : 0, rings);
 }
 
 /* ---- the header ---- */
@@ -249,7 +249,7 @@ static void put_peaks(FILE *out, const struct sl_image_element *e, const struct 
 	putc(']', out);
 }
 
-static void put_ring(FILE *out, const struct sl_ring *ring)
+static void put_ring(FILE *out, const struct sl_image_ring *ring)
 {
 	const char *between = "";
 
@@ -259,7 +259,7 @@ static void put_ring(FILE *out, const struct sl_ring *ring)
 		return;
 	}
 	putc('[', out);
-	for (int i = 0; i < SL_RING_POINTS; i++) {
+	for (int i = 0; i < SL_IMAGE_RING_POINTS; i++) {
 		fprintf(out, isnan(ring->point[i][0]) ? "%snull" : "%s[%.1f,%.1f]", between,
 			ring->point[i][0], ring->point[i][1]);
 		between = ",";
@@ -275,7 +275,7 @@ static void put_known(FILE *out, const char *name, double number)
 
 static void put_rings(FILE *out, const struct sl_image_element *e, const struct sl_image_part *part)
 {
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 
 	if (!sl_image_find_rings(e, part, &rings)) {
 		fputs(",\"beam\":null,\"rings\":null,\"distance_m\":null,\"pixel_size_m\":null,"

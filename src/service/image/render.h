@@ -46,7 +46,7 @@ struct sl_image_peaks {
 bool sl_image_find_peaks(const struct sl_image_element *element, const struct sl_image_part *part,
 			 struct sl_image_peaks *peaks);
 bool sl_image_find_rings(const struct sl_image_element *element, const struct sl_image_part *part,
-			 struct sl_rings *rings);
+			 struct sl_image_rings *rings);
 
 /* render.c: "element":N,"n":N, ... : what is known of any element. */
 void sl_image_put_note(FILE *out, const struct sl_image_element *element);

@@ -45,13 +45,13 @@ static bool meet(const struct sl_plane *plane, const double direction[3], double
 }
 
 static bool draw(const struct sl_plane *plane, double angle, const double beam[2],
-		 struct sl_ring *ring)
+		 struct sl_image_ring *ring)
 {
 	double sum = 0, least = INFINITY, most = 0;
 	unsigned met = 0;
 
-	for (int i = 0; i < SL_RING_POINTS; i++) {
-		double phi = 2 * M_PI * i / SL_RING_POINTS, radius;
+	for (int i = 0; i < SL_IMAGE_RING_POINTS; i++) {
+		double phi = 2 * M_PI * i / SL_IMAGE_RING_POINTS, radius;
 		const double direction[3] = {sin(angle) * cos(phi), sin(angle) * sin(phi),
 					     cos(angle)};
 
@@ -66,25 +66,26 @@ static bool draw(const struct sl_plane *plane, double angle, const double beam[2
 		met++;
 	}
 	ring->radius = met ? sum / met : 0;
-	ring->circle = met == SL_RING_POINTS && most - least < ROUND;
+	ring->circle = met == SL_IMAGE_RING_POINTS && most - least < ROUND;
 	return met > 0 && isfinite(ring->radius);
 }
 
 /* Round numbers, at least a seventh of the widest angle apart. */
-static void choose(const struct sl_plane *plane, double widest, struct sl_rings *rings)
+static void choose(const struct sl_plane *plane, double widest, struct sl_image_rings *rings)
 {
 	static const double nice[] = {100, 50,	30,  20,  15,  10,  8,	 7,   6,   5,	4.5,
 				      4,   3.5, 3,   2.8, 2.5, 2.2, 2,	 1.8, 1.6, 1.5, 1.4,
 				      1.3, 1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3};
 	double before = 0;
 
-	for (size_t i = 0; i < sizeof(nice) / sizeof(nice[0]) && rings->rings < SL_RINGS; i++) {
+	for (size_t i = 0; i < sizeof(nice) / sizeof(nice[0]) && rings->rings < SL_IMAGE_RINGS;
+	     i++) {
 		double sine = rings->wavelength_A / 2 / nice[i];
 		double angle = 2 * asin(fmin(1, sine));
 
 		if (sine > 1 || angle - before < widest / 7.5 || angle > widest)
 			continue;
-		rings->ring[rings->rings] = (struct sl_ring){.d_A = nice[i]};
+		rings->ring[rings->rings] = (struct sl_image_ring){.d_A = nice[i]};
 		if (!draw(plane, angle, rings->beam, &rings->ring[rings->rings]))
 			continue;
 		rings->rings++;
@@ -92,7 +93,7 @@ static void choose(const struct sl_plane *plane, double widest, struct sl_rings 
 	}
 }
 
-bool sl_rings_find(const double p[11], double energy_keV, struct sl_rings *rings)
+bool sl_image_rings_find(const double p[11], double energy_keV, struct sl_image_rings *rings)
 {
 	struct sl_plane plane;
 	double widest;

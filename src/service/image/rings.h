@@ -10,23 +10,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SL_RINGS = 8, SL_RING_POINTS = 72 };
+enum { SL_IMAGE_RINGS = 8, SL_IMAGE_RING_POINTS = 72 };
 
-struct sl_ring {
-	double d_A, radius;		 /* radius: mean, in pixels */
-	bool circle;			 /* about the beam */
-	double point[SL_RING_POINTS][2]; /* row, column; NaN: the ring does not meet the plane */
+struct sl_image_ring {
+	double d_A, radius; /* radius: mean, in pixels */
+	bool circle;	    /* about the beam */
+	double point[SL_IMAGE_RING_POINTS]
+		    [2]; /* row, column; NaN: the ring does not meet the plane */
 };
 
-struct sl_rings {
+struct sl_image_rings {
 	bool has_beam;
 	double beam[2];				       /* row, column */
 	double distance_m, pixel_size_m, wavelength_A; /* 0: not known */
 	uint32_t rings;
-	struct sl_ring ring[SL_RINGS];
+	struct sl_image_ring ring[SL_IMAGE_RINGS];
 };
 
 /* plane: corner, a row down, a column to the right, rows, columns. False: it makes no sense. */
-bool sl_rings_find(const double plane[11], double energy_keV, struct sl_rings *rings);
+bool sl_image_rings_find(const double plane[11], double energy_keV, struct sl_image_rings *rings);
 
 #endif

@@ -50,19 +50,19 @@ static double resolution(const double p[11], const double point[2])
 
 static void circles_about_the_beam(void **state)
 {
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 	double plane[11];
 
 	make(0, plane);
-	assert_true(sl_rings_find(plane, KEV, &rings));
+	assert_true(sl_image_rings_find(plane, KEV, &rings));
 	assert_true(rings.has_beam && fabs(rings.beam[0] - 400) < 1e-6 &&
 		    fabs(rings.beam[1] - 300) < 1e-6);
 	assert_true(fabs(rings.distance_m - DISTANCE) < 1e-9);
 	assert_true(fabs(rings.pixel_size_m - PIXEL) < 1e-12);
 	assert_true(fabs(rings.wavelength_A - KEV_A / KEV) < 1e-9);
-	assert_in_range(rings.rings, 3, SL_RINGS);
+	assert_in_range(rings.rings, 3, SL_IMAGE_RINGS);
 	for (uint32_t i = 0; i < rings.rings; i++) {
-		const struct sl_ring *ring = &rings.ring[i];
+		const struct sl_image_ring *ring = &rings.ring[i];
 		double angle = 2 * asin(rings.wavelength_A / 2 / ring->d_A);
 
 		assert_true(ring->circle);
@@ -73,18 +73,18 @@ static void circles_about_the_beam(void **state)
 
 static void lines_of_points_on_a_tilted_plane(void **state)
 {
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 	unsigned circles = 0;
 	double plane[11];
 
 	make(0.35, plane);
-	assert_true(sl_rings_find(plane, KEV, &rings));
+	assert_true(sl_image_rings_find(plane, KEV, &rings));
 	assert_true(rings.has_beam && fabs(rings.beam[0] - 400) < 1e-6);
 	assert_true(fabs(rings.distance_m - DISTANCE * cos(0.35)) < 1e-9);
-	assert_in_range(rings.rings, 3, SL_RINGS);
+	assert_in_range(rings.rings, 3, SL_IMAGE_RINGS);
 	for (uint32_t i = 0; i < rings.rings; i++) {
 		circles += rings.ring[i].circle;
-		for (int k = 0; k < SL_RING_POINTS; k++)
+		for (int k = 0; k < SL_IMAGE_RING_POINTS; k++)
 			assert_true(fabs(resolution(plane, rings.ring[i].point[k]) -
 					 rings.ring[i].d_A) < 1e-6 * rings.ring[i].d_A);
 	}
@@ -93,35 +93,35 @@ static void lines_of_points_on_a_tilted_plane(void **state)
 
 static void without_energy_there_is_a_beam_alone(void **state)
 {
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 	double plane[11];
 
 	make(0, plane);
-	assert_true(sl_rings_find(plane, 0, &rings));
+	assert_true(sl_image_rings_find(plane, 0, &rings));
 	assert_true(rings.has_beam && !rings.rings && rings.wavelength_A == 0);
-	assert_true(sl_rings_find(plane, NAN, &rings));
+	assert_true(sl_image_rings_find(plane, NAN, &rings));
 	assert_int_equal(rings.rings, 0);
 	make(M_PI / 2, plane); /* along the beam */
-	assert_true(sl_rings_find(plane, KEV, &rings));
+	assert_true(sl_image_rings_find(plane, KEV, &rings));
 	assert_false(rings.has_beam);
 	assert_int_equal(rings.rings, 0);
 }
 
 static void planes_that_make_no_sense(void **state)
 {
-	struct sl_rings rings;
+	struct sl_image_rings rings;
 	double plane[11];
 
 	memset(plane, 0, sizeof(plane));
-	assert_false(sl_rings_find(plane, KEV, &rings));
+	assert_false(sl_image_rings_find(plane, KEV, &rings));
 	for (int i = 0; i < 9; i++) {
 		make(0, plane);
 		plane[i] = NAN;
-		if (sl_rings_find(plane, KEV, &rings))
+		if (sl_image_rings_find(plane, KEV, &rings))
 			assert_true(!rings.has_beam && !rings.rings);
 		make(0, plane);
 		plane[i] = INFINITY;
-		if (sl_rings_find(plane, KEV, &rings))
+		if (sl_image_rings_find(plane, KEV, &rings))
 			assert_true(!rings.has_beam || isfinite(rings.beam[0]));
 	}
 }

@@ -38,7 +38,8 @@ static int add_actions(posix_spawn_file_actions_t *actions, int control)
 	return err;
 }
 
-static int spawn(const struct sl_images *images, const char *session, int control, pid_t *pid)
+static int spawn(const struct sl_image_service *images, const char *session, int control,
+		 pid_t *pid)
 {
 	char fd[16], idle_s[16];
 	char *const argv[] = {(char *)"sluice",
@@ -72,7 +73,7 @@ static int spawn(const struct sl_images *images, const char *session, int contro
 	return -err;
 }
 
-static int start(struct sl_images *images, struct sl_image_child *child)
+static int start(struct sl_image_service *images, struct sl_image_child *child)
 {
 	int pair[2], err;
 	pid_t pid = 0;
@@ -106,15 +107,15 @@ static void put_off(struct sl_image_child *child)
 }
 
 /* Where a process waits to be reaped. */
-static struct sl_image_dying *find_dying(struct sl_images *images)
+static struct sl_image_dying *find_dying(struct sl_image_service *images)
 {
-	for (unsigned i = 0; i < SL_IMAGES_DYING; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_DYING; i++)
 		if (!images->dying[i].pid)
 			return &images->dying[i];
 	return NULL;
 }
 
-void sl_image_child_gone(struct sl_images *images, struct sl_image_child *child, bool kills)
+void sl_image_child_gone(struct sl_image_service *images, struct sl_image_child *child, bool kills)
 {
 	struct sl_image_dying *dying;
 
@@ -142,9 +143,9 @@ void sl_image_child_gone(struct sl_images *images, struct sl_image_child *child,
 
 /* ---- all of them ---- */
 
-void sl_image_children_reap(struct sl_images *images)
+void sl_image_children_reap(struct sl_image_service *images)
 {
-	for (unsigned i = 0; i < SL_IMAGES_DYING; i++) {
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_DYING; i++) {
 		struct sl_image_dying *dying = &images->dying[i];
 		int status = 0;
 
@@ -158,20 +159,20 @@ void sl_image_children_reap(struct sl_images *images)
 	}
 }
 
-static struct sl_image_child *find_started(struct sl_images *images, const char *session)
+static struct sl_image_child *find_started(struct sl_image_service *images, const char *session)
 {
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++)
 		if (!strcmp(images->child[i].session, session))
 			return &images->child[i];
 	return NULL;
 }
 
 /* A free place for a session, or that of one whose process has ended. */
-static struct sl_image_child *find_place(struct sl_images *images, const char *session)
+static struct sl_image_child *find_place(struct sl_image_service *images, const char *session)
 {
 	struct sl_image_child *place = NULL;
 
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES && !place; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES && !place; i++)
 		if (!images->child[i].session[0] || images->child[i].control < 0)
 			place = &images->child[i];
 	if (!place)
@@ -198,7 +199,7 @@ static bool session_lives(const char *session)
 	return lives;
 }
 
-struct sl_image_child *sl_image_child_of(struct sl_images *images, const char *session,
+struct sl_image_child *sl_image_child_of(struct sl_image_service *images, const char *session,
 					 struct sl_image_refusal *refusal)
 {
 	struct sl_image_child *child = find_started(images, session);
@@ -223,18 +224,18 @@ struct sl_image_child *sl_image_child_of(struct sl_images *images, const char *s
 }
 
 /* They end with their control sockets; what does not is killed. */
-void sl_image_children_end(struct sl_images *images)
+void sl_image_children_end(struct sl_image_service *images)
 {
 	uint64_t end_ns = sl_clock_ns() + END_NS;
 	bool left = true;
 
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
+	for (unsigned i = 0; i < SL_IMAGE_SERVICE_PROCESSES; i++)
 		if (images->child[i].control >= 0)
 			sl_image_child_gone(images, &images->child[i], false);
 	while (left) {
 		left = false;
 		sl_image_children_reap(images);
-		for (unsigned i = 0; i < SL_IMAGES_DYING; i++) {
+		for (unsigned i = 0; i < SL_IMAGE_SERVICE_DYING; i++) {
 			left |= images->dying[i].pid > 0;
 			if (images->dying[i].pid > 0 && sl_clock_ns() > end_ns)
 				kill(images->dying[i].pid, SIGKILL);
