@@ -125,6 +125,9 @@ def sessions(service):
     equal(service.ask("POST", "/sessions/demo/configure", {}).status, 409, "configure during a run")
     wait_for("frames", lambda: service.frames("demo") > 10)
     check("share" in [a["name"] for a in service.session("demo")["status"]["addons"]], "a share for viewers")
+    for path in ("image", "image.png", "results"):
+        answer = service.ask("GET", f"/sessions/demo/{path}?wait_ms=5000")
+        check(answer.status in (200, 204, 404), f"{path}: {answer.status} {answer.body[:300]}")
     service.ask("POST", "/sessions/demo/pause", status=202)
     service.until("demo", "paused")
     service.ask("POST", "/sessions/demo/resume", status=202)
