@@ -88,6 +88,17 @@ const struct sl_command sl_commands[] = {
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},
+	{"serve", "serve [--listen ADDRESS:PORT] [--root DIR] [--experiments DIR] [options]",
+	 "Be the service of this host: sessions, runs and experiments over HTTP, and a live page.",
+	 sl_cmd_serve,
+	 "Sessions are processes of their own: the service may end, or be killed, and a run does "
+	 "not "
+	 "notice.\n"
+	 "Without --tokens every program of this host may do everything. docs/how-to/serve.md "
+	 "tells how to "
+	 "run it,\n"
+	 "docs/reference/api.md what it answers.",
+	 true},
 	{"share", "share [NAME|URL|serve NAME] [options]",
 	 "List memory that can be followed: of live runs, and of other programs of this user.",
 	 sl_cmd_share,
@@ -211,6 +222,9 @@ const struct sl_command sl_commands[] = {
 	 "byte that\n"
 	 "arrives is checked.\n\n"
 	 "exit status: 0 all went well; 1 it did not; 2 a message was not as it should be."},
+	{"image-server", "image-server --session NAME --fd N [options]",
+	 "Make images of a live session for the service, which starts this by itself.",
+	 sl_cmd_image_server, NULL, .hidden = true},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -222,7 +236,8 @@ static void print_usage(FILE *out)
 		"usage: sluice COMMAND [options]\n\n",
 		SL_VERSION);
 	for (const struct sl_command *c = sl_commands; c->name; c++)
-		fprintf(out, "  %-10s %s\n", c->name, c->doc);
+		if (!c->hidden)
+			fprintf(out, "  %-10s %s\n", c->name, c->doc);
 	fprintf(out, "\n  sluice COMMAND --help tells more; sluice --version.\n");
 }
 
