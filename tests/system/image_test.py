@@ -14,8 +14,10 @@ import time
 
 import numpy
 
-from harness import (Program, case, check, equal, experiment, fewer, intact, main, read_summary, run, skip, wait_for)
+from harness import (ROOT, Program, case, check, equal, experiment, fewer, intact, main, read_summary, run, skip, wait_for)
 from image_client import ImageProcess, Pending, slim
+
+PAGE = ROOT / "docs/reference/live-image.md"
 
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "dark_frames": 16, "frames": 100000, "frame_rate_Hz": 20,
             "hit_fraction": 0.5, "photon_energy_keV": 12.4}
@@ -106,7 +108,12 @@ def same_pixels(folder):
         time.sleep(0.2)  # the share has a thread of its own
         wait_for("the last frame", lambda: process.ask("image?bin=64").slim()[0]["n"] == shares(folder)[0]["published"] - 1)
         wait_for("the word for it", lambda: process.ask("image?bin=64").slim()[0]["state"] == "paused")
-        header, pixels = process.ask("image").slim()
+        answer = process.ask("image")
+        header, pixels = answer.slim()
+        on_the_page = {}
+        exec(PAGE.read_text().split("```python\n")[1].split("```")[0], on_the_page)  # pylint: disable=exec-used
+        check((on_the_page["slim"](answer.body)[1] == pixels).all(), "what the function of the page reads")
+        check(all(f"`{member}`" in PAGE.read_text() for member in header), f"the page does not name all of {sorted(header)}")
         image = fetched(folder, "experiment", header, "image")
         check((pixels == image).all(), "the whole image")
         equal((header["type"], header["unit"], header["verdict"], header["bin"], header["over"]), ("<i2", "photons", "kept", 1, False), "the header")
