@@ -1,17 +1,12 @@
 /* live.c - routes of live images and results: each becomes a request to the image process of its
- * session, and its answer is passed on; and the picture of a run that has ended. */
+ * session, and its answer is passed on. */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "service/parts.h"
-#include "session/folder/folder.h"
 
 enum { MARGIN_MS = 5000 }; /* beyond what the request itself may wait */
 
@@ -104,53 +99,6 @@ static void get_results(void *service, struct sl_http_request *r)
 	ask(service, r, "results");
 }
 
-/* ---- of runs ---- */
-
-/* picture.png; of a run with several transfers the first of picture.NAME.png. */
-static int open_picture(const char *folder)
-{
-	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1, n;
-	struct dirent **entry;
-
-	if (dir < 0)
-		return -1;
-	fd = openat(dir, "picture.png", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	n = fd < 0 ? scandirat(dir, ".", &entry, NULL, alphasort) : 0;
-	for (int i = 0; i < n; i++) {
-		const char *name = entry[i]->d_name, *end = strrchr(name, '.');
-
-		if (fd < 0 && !strncmp(name, "picture.", 8) && end && !strcmp(end, ".png"))
-			fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		free(entry[i]);
-	}
-	if (n > 0)
-		free(entry);
-	close(dir);
-	return fd;
-}
-
-static void get_picture(void *arg, struct sl_http_request *r)
-{
-	const struct sl_service *service = arg;
-	char digits[32], folder[SL_SERVICE_PATH + 40];
-	struct stat st;
-	int fd;
-
-	sl_run_folder_digits(sl_http_segment_number(r, 0), digits, sizeof(digits));
-	snprintf(folder, sizeof(folder), "%s/%s", service->root, digits);
-	fd = open_picture(folder);
-	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-		sl_http_answer_file(r, 200, "image/png", fd, (uint64_t)st.st_size);
-		return;
-	}
-	if (fd >= 0)
-		close(fd);
-	sl_http_answer_error(r, 404, "not_found", NULL,
-			     "a live session makes one of the last frame that it kept: sluice "
-			     "session --live",
-			     "run %s has no picture", digits);
-}
-
 /* ---- routes ---- */
 
 #define OF_WAITING                                                                            \
@@ -222,12 +170,5 @@ const struct sl_http_route sl_live_routes[] = {
 	 .doc = "Small results of the newest frame: numbers, lists, profiles.",
 	 .query = of_results,
 	 SAID("application/json", "results", "the results")},
-	{.method = "GET",
-	 .pattern = "/api/v1/runs/{run}/picture.png",
-	 .role = SL_ROLE_VIEW,
-	 .how = SL_HTTP_ON_WORKER,
-	 .handle = get_picture,
-	 .doc = "A picture of a run: of the last frame that it kept.",
-	 .said = {{200, "image/png", NULL, "the picture"}}},
 	{NULL},
 };

@@ -255,6 +255,11 @@ void sl_http_answer_error(struct sl_http_request *r, unsigned status, const char
 	sl_http_answer_error_with(r, status, code, message, where, hint, NULL);
 }
 
+void sl_http_code(struct sl_http_request *r, const char *code)
+{
+	snprintf(r->code, sizeof(r->code), "%s", code);
+}
+
 void sl_http_note(struct sl_http_request *r, const char *format, ...)
 {
 	va_list arguments;

@@ -140,6 +140,8 @@ unsigned sl_http_status(const struct sl_http_request *request);
 /* A few words for the audit log: what the command was about. */
 void sl_http_note(struct sl_http_request *request, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The code of an error that was answered as JSON, for the audit log. */
+void sl_http_code(struct sl_http_request *request, const char *code);
 /* Of SL_HTTP_LATER: the answer is set; the request must not be used any more. */
 void sl_http_finish(struct sl_http_request *request);
 

@@ -88,10 +88,12 @@ bool sl_http_match(const char *pattern, const char *path, size_t bytes, struct s
 
 	match->n = 0;
 	while (*pattern == '/' && path < end && *path == '/') {
-		size_t wanted = strcspn(++pattern, "/"), length;
-		const char *slash = memchr(++path, '/', (size_t)(end - path));
-		bool rest = !strncmp(pattern, "{path}", 6);
+		size_t wanted = strcspn(pattern + 1, "/"), length;
+		const char *slash = memchr(path + 1, '/', (size_t)(end - path - 1));
+		bool rest = !strncmp(pattern + 1, "{path}", 6);
 
+		pattern++;
+		path++;
 		length = (size_t)((slash && !rest ? slash : end) - path);
 		if (*pattern != '{') {
 			if (length != wanted || strncmp(path, pattern, length) != 0)
