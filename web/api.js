@@ -1,7 +1,7 @@
 // api.js - calls of the service, with the token of this tab, and its stream of events. A call throws ApiError; a call that gets no
 // answer throws one with status 0.
 
-const PREFIX = "api/v1/", KEY = "sluice-token";
+const PREFIX = "api/v1", KEY = "sluice-token";
 
 export class ApiError extends Error {
 	constructor(status, {code = "", message = "", where = null, hint = null} = {}, errors = []) {
@@ -42,7 +42,7 @@ async function failure(response) {
 async function call(method, path, {body, type = "application/json", signal} = {}) {
 	let response;
 	try {
-		response = await fetch(PREFIX + path, {method, signal, cache: "no-store", credentials: "omit", body: body === undefined ? undefined : body,
+		response = await fetch(path ? `${PREFIX}/${path}` : PREFIX, {method, signal, cache: "no-store", credentials: "omit", body: body === undefined ? undefined : body,
 			headers: headers(body === undefined ? {} : {"Content-Type": type})});
 	} catch (error) {
 		if (error.name === "AbortError")

@@ -5,7 +5,7 @@ const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
 
 /** Three significant digits, without an exponent. */
 export function digits(value) {
-	const size = Math.abs(value);
+	const size = Math.abs(Number(value.toPrecision(3)));
 	if (size === 0)
 		return "0";
 	return value.toFixed(Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(size)))));

@@ -5,11 +5,13 @@ import {count, percent, plural} from "./format.js";
 import {OUTCOMES, causeWords, lossOf} from "./words.js";
 
 const MOST_MODULES = 8; // of which each gets a column
+/** Module-frames of a column that have their outcome; the result of a run leaves it to the reader to add them up. */
+const settled = (column) => column.settled ?? Object.values(column.outcomes).reduce((a, b) => a + b, 0);
 const outcome = (name) => (column) => column.outcomes[name] ?? 0;
 const ROWS = [
 	{name: "sent", words: "what the sources say they sent", of: (column) => column.sent, plain: true},
 	...OUTCOMES.map((row) => ({...row, of: outcome(row.name)})),
-	{name: "pending", words: "kept, in files that are not safe on disk yet", of: (column) => column.pending, plain: true, seldom: true},
+	{name: "pending", words: "kept, in files that are not safe on disk yet", of: (column) => column.pending ?? 0, plain: true, seldom: true},
 	{name: "skipped", words: "left out by the source, which counts them", of: (column) => column.skipped, plain: true, seldom: true},
 ];
 
@@ -19,10 +21,10 @@ export function verdict(ledger, over) {
 	if (ledger.misuse)
 		return {tone: "bad", words: `${plural(ledger.misuse, "outcome")} written twice: this is a bug, please report it`};
 	if (loss)
-		return {tone: "bad", words: `${count(loss)} of ${plural(total.settled, "module-frame")} lost or damaged (${percent(loss, total.settled)})`};
+		return {tone: "bad", words: `${count(loss)} of ${plural(settled(total), "module-frame")} lost or damaged (${percent(loss, settled(total))})`};
 	if (over && !ledger.closed)
 		return {tone: "bad", words: "the ledger does not close: a source vanished, or its counts do not agree"};
-	if (!total.settled)
+	if (!settled(total))
 		return {tone: "", words: "nothing was sent yet"};
 	return {tone: "good", words: over ? "the ledger closes: nothing lost or damaged" : "every module-frame accounted for, nothing lost"};
 }
@@ -85,7 +87,7 @@ export class Ledger {
 			text(row.cells[i], count(value));
 			row.cells[i].classList.toggle("zero", !value);
 		});
-		text(row.part, row.plain || !sum ? "" : percent(sum, total.settled));
+		text(row.part, row.plain || !sum ? "" : percent(sum, settled(total)));
 	}
 
 	shares(total) {
@@ -96,7 +98,7 @@ export class Ledger {
 			this.bar.lastChild.remove();
 		parts.forEach(({name, loss}, i) => {
 			this.bar.children[i].className = loss ? "loss" : name;
-			this.bar.children[i].style.flexGrow = String(Math.max(total.outcomes[name] / total.settled, 0.004));
+			this.bar.children[i].style.flexGrow = String(Math.max(total.outcomes[name] / settled(total), 0.004));
 		});
 	}
 

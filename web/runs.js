@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import {dialog} from "./dialogs.js";
 import {h, icon, replace} from "./dom.js";
-import {count, duration, fileName, moment, plural, quantity} from "./format.js";
+import {count, duration, fileName, moment, percent, plural, quantity} from "./format.js";
 import {Hops} from "./hops.js";
 import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
@@ -119,20 +119,20 @@ export class RunPage {
 		}
 	}
 
+	/** run: its result.json, or its row in the list while there is none. */
 	show(run) {
 		const result = resultOf(run), began = time(run.started), ended = time(run.ended);
 		const ledger = run.ledger && new Ledger(() => this.explain());
-		if (ledger)
-			ledger.show({misuse: 0, closed: true, ...run.ledger, modules: run.ledger.modules ?? []}, true);
-		const latency = run.latency_ns ?? {};
-		this.hops.set(latency);
-		const facts = [["experiment", fileName(run.origin?.file ?? run.experiment)], ["began", moment(began)], ["took", Number.isFinite(ended - began) ? duration((ended - began) / 1000) : ""],
-			["frames", run.frames?.settled !== undefined ? count(run.frames.settled) : count(run.frames?.frames ?? run.frames)], ["kept", run.frames?.kept !== undefined ? count(run.frames.kept) : ""], ["pixels", run.frames?.pixel_bytes ? quantity(run.frames.pixel_bytes, "B") : ""],
-			["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
+		ledger?.show(run.ledger, true);
+		const hops = Object.entries(run.latency_us ?? {}).map(([name, hop]) => [name, {count: hop.count, p50: 1e3 * hop.p50, p99: 1e3 * hop.p99, max: 1e3 * hop.max}]);
+		this.hops.set(Object.fromEntries(hops));
+		const {settled, kept} = run.frames ?? {};
+		const facts = [["experiment", fileName(run.origin?.file ?? run.experiment)], ["began", moment(began)], ["took", ended > began && duration((ended - began) / 1000)], ["frames", count(settled ?? run.frames)], ["kept", settled && `${count(kept)} (${percent(kept, settled)})`],
+			["rate", run.rates?.frames_per_s && `${quantity(run.rates.frames_per_s)} frames/s, ${quantity(run.rates.GB_per_s * 1e9, "B/s")}`], ["link", run.link?.kind], ["sinks", run.sinks?.map(({name}) => name).join(", ")], ["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
 		replace(this.body, h("div.line", h("h1", `Run ${this.number}`), pill(result), h("span.dim", RESULTS[result]?.[1] ?? ""), h("span.spring"), h("a.button", {href: "#/runs"}, "All runs")),
 			run.error && h("div.problem", icon("warning"), h("div", h("b", `${run.error.message} `), run.error.where && h("code", run.error.where), run.error.hint && ` ${run.error.hint}`)),
 			h("div.columns", h("div.column.wide-column", h("section.panel.big-picture", picture(`runs/${this.number}/picture.png`)), this.texts()),
-				h("div.column", h("section.panel", h("dl.pairs", facts.map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, Object.keys(latency).length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
+				h("div.column", h("section.panel", h("dl.pairs", facts.map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, hops.length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
 	}
 
 	/** Log and experiment, read when they are opened. */

@@ -39,7 +39,7 @@ function readHeader(buffer) {
 export function parseSlim(buffer) {
 	const [header, start] = readHeader(buffer);
 	const Type = TYPES[header.type];
-	if (!Type)
+	if (!Object.hasOwn(TYPES, header.type))
 		throw new SlimError(`image header: type ${JSON.stringify(header.type)} is not known here`);
 	const rows = whole(header, "rows", 1, LARGEST_SIDE), columns = whole(header, "columns", 1, LARGEST_SIDE);
 	const bin = header.bin === undefined ? (header.bin = 1) : whole(header, "bin", 1, LARGEST_SIDE);

@@ -3,42 +3,23 @@
 import * as api from "./api.js";
 import {dialog, toast} from "./dialogs.js";
 import {h, replace} from "./dom.js";
-import {fileName} from "./format.js";
+import {fileName, quantity} from "./format.js";
 import {store} from "./store.js";
 
 const READY_MS = 15000;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** The name by which the service knows a parameter. */
-const nameOf = (parameter) => parameter.name ?? parameter.path;
-
-/** One field of the form: {row, read()}; read() gives undefined where nothing was filled in. */
-function field(parameter, values) {
-	const name = nameOf(parameter), value = values[name] ?? parameter.value ?? parameter.default;
-	const id = `parameter-${name}`;
-	let input, read;
-	if (parameter.values?.length) {
-		input = h("select", {id}, [value === undefined ? h("option", {value: ""}, "as in the file") : null, parameter.values.map((each) => h("option", {value: String(each)}, String(each)))]);
-		read = () => (input.value === "" ? undefined : parameter.values.find((each) => String(each) === input.value));
-	} else if (parameter.type === "bool" || parameter.type === "boolean") {
-		input = h("select", {id}, [["", "as in the file"], ["true", "yes"], ["false", "no"]].map(([value, label]) => h("option", {value}, label)));
-		read = () => (input.value === "" ? undefined : input.value === "true");
-	} else if (["int", "integer", "number", "float", "u32", "u64", "double"].includes(parameter.type)) {
-		const fractions = ["number", "float", "double"].includes(parameter.type);
-		input = h("input", {id, type: "number", min: parameter.min ?? "", max: parameter.max ?? "", step: fractions ? "any" : "1", inputMode: "decimal", placeholder: "as in the file"});
-		read = () => (input.value === "" ? undefined : Number(input.value));
-	} else {
-		input = h("input", {id, type: "text", placeholder: "as in the file"});
-		read = () => (input.value === "" ? undefined : input.value);
-	}
-	if (value !== undefined && value !== null)
-		input.value = String(value);
-	const range = parameter.min !== undefined && parameter.max !== undefined && parameter.min !== null && parameter.max !== null ? `${parameter.min} to ${parameter.max}` : "";
-	const notes = [parameter.doc, range].filter(Boolean).join("; ");
-	return {name, read, row: h("div.field", h("label", {for: id}, parameter.label ?? name), h("span.input", input, parameter.unit && h("span.unit", parameter.unit)), notes && h("small.dim", notes))};
+/** One field of the form: {row, read()}; read() gives undefined where nothing was changed. */
+function field({name, label, type, min, max, values, unit, doc, value}) {
+	const id = `parameter-${name}`, numeric = type === "integer" || type === "number";
+	const options = values ?? (type === "boolean" ? [true, false] : null), now = String(value ?? "");
+	const input = options ? h("select", {id}, options.map((each) => h("option", {value: String(each)}, each === true ? "yes" : each === false ? "no" : String(each)))) :
+		h("input", {id, type: numeric ? "number" : "text", min: min ?? "", max: max ?? "", step: type === "integer" ? "1" : "any", placeholder: now});
+	input.value = now;
+	const range = numeric && Number.isFinite(min) && Number.isFinite(max) && `${quantity(min)} to ${quantity(max)}`, notes = [doc, range].filter(Boolean).join("; ");
+	const read = () => (input.value === now || input.value === "" ? undefined : numeric ? Number(input.value) : options ? options.find((each) => String(each) === input.value) : input.value);
+	return {name, read, row: h("div.field", h("label", {for: id}, label || name), h("span.input", input, unit && h("span.unit", unit)), notes && h("small.dim", notes))};
 }
-
-const clean = (parameters) => Object.fromEntries(parameters.filter(([, value]) => value !== undefined));
 
 /** Wait until a session can be started, then start it. A session that was made just now may still read its experiment. */
 async function begin(name) {
@@ -62,9 +43,9 @@ function problems(box, error) {
 	box.hidden = false;
 }
 
-/** The form for one experiment; done(values, name) does it. */
-function form(experiment, {values = {}, action, withName}, done) {
-	const fields = (experiment.parameters ?? []).map((parameter) => field(parameter, values));
+/** The form for one experiment; done(values, name) does it, with the values that differ from those of the file. */
+function form(experiment, {action, withName}, done) {
+	const fields = (experiment.parameters ?? []).map(field);
 	const called = withName ? h("input", {id: "session-name", type: "text", placeholder: experiment.name, pattern: "[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,62}", title: "1 to 63 of A-Z a-z 0-9 . _ -, no dot at the beginning"}) : null;
 	const box = h("div.problems", {role: "alert", hidden: true});
 	const button = h("button.button.primary", {type: "submit"}, action);
@@ -73,7 +54,7 @@ function form(experiment, {values = {}, action, withName}, done) {
 		button.disabled = true;
 		box.hidden = true;
 		try {
-			await done(clean(fields.map(({name, read}) => [name, read()])), called?.value.trim() || undefined);
+			await done(Object.fromEntries(fields.map(({name, read}) => [name, read()]).filter(([, value]) => value !== undefined)), called?.value.trim() || undefined);
 		} catch (error) {
 			problems(box, error);
 		}

@@ -220,7 +220,7 @@ EXPERIMENTS = [
         {"name": "frames", "path": "detector.frames", "label": "Frames", "type": "integer", "min": 1, "max": 10000000, "values": None, "unit": None, "doc": "how many bright frames to take", "value": 400000},
         {"name": "hits", "path": "detector.hit_fraction", "label": "Share of hits", "type": "number", "min": 0, "max": 1, "values": None, "unit": None, "doc": "of the emulated frames", "value": 0.06},
         {"name": "threshold", "path": "stages.veto.threshold", "label": "Threshold", "type": "integer", "min": 1, "max": 32767, "values": None, "unit": "photons", "doc": "a pixel is bright from here", "value": 10},
-        {"name": "image", "path": "sinks.nexus.image", "label": "Images as", "type": "string", "min": None, "max": None, "values": ["modules", "assembled", "none"], "unit": None, "doc": "", "value": "modules"}]},
+        {"name": "image", "path": "sinks.nexus.image", "label": "Images as", "type": "choice", "min": None, "max": None, "values": ["modules", "assembled", "none"], "unit": None, "doc": "", "value": "modules"}]},
     {"name": "eiger-pink", "title": "Eiger 4M, pink beam, every tenth frame", "valid": True, "parameters": []},
     {"name": "broken", "title": None, "valid": False, "error": {"code": "experiment", "message": "veto.threshold: 40000 is out of range (1 to 32767 photons)", "where": "broken.yaml:12", "hint": None}, "parameters": []},
 ]
@@ -446,13 +446,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         try:
-            if not url.path.startswith("/api/v1/"):
+            if not url.path.startswith("/api/v1"):
                 self.file(url.path)
                 return
+            path = url.path.removeprefix("/api/v1").removeprefix("/")
             if method != "GET":
-                self.service.calls.append((method, url.path.removeprefix("/api/v1/"), body))
+                self.service.calls.append((method, path, body))
             self.allowed(method)
-            self.api(method, url.path.removeprefix("/api/v1/").split("/"), query, body)
+            self.api(method, path.split("/"), query, body)
         except Problem as problem:
             self.answer(problem.status, problem.body)
 
@@ -562,7 +563,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
                 live.lose(run["lost"] // 2, "damaged", 1)
             live.finish()
             status = live.status()
-            self.answer(200, {**run, "frames": status["frames"], "ledger": status["ledger"], "latency_ns": status["latency_ns"], "metadata": status["metadata"], "ended_early": None, "origin": {"file": "/data/jungfrau-demo.yaml"}})
+            columns = [{key: column[key] for key in ("sent", "skipped", "outcomes", "causes")} for column in (status["ledger"]["total"], *status["ledger"]["modules"])]
+            hops = {hop: {key: value / 1000 for key, value in of.items() if key != "sum"} | {"count": of["count"]} for hop, of in status["latency_ns"].items()}
+            self.answer(200, {**run, "state": "ended" if run["state"] == "over" else run["state"], "frames": status["frames"], "ledger": {"closed": True, "misuse": 0, "total": columns[0], "modules": columns[1:]}, "latency_us": hops,
+                              "metadata": status["metadata"], "ended_early": None, "origin": {"file": "/data/jungfrau-demo.yaml"}, "rates": {"seconds": 247, "frames_per_s": 870, "GB_per_s": 1.84}, "link": {"kind": "udp"}, "sinks": [{"name": "nexus"}, {"name": "share"}]})
 
     def events(self, interval):
         self.send_response(200)
