@@ -11,7 +11,7 @@ export function linearTicks(low, high, wanted) {
 	const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw * 0.999);
 	const ticks = [];
 	for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++)
-		ticks.push(i * step);
+		ticks.push(i * step + 0); // no -0
 	return ticks;
 }
 

@@ -187,7 +187,7 @@ export class SessionPage {
 		if (key === this.offered)
 			return;
 		this.offered = key;
-		const offers = !session ? [] : session.crashed ? [COMMANDS.at(-1)] : COMMANDS.filter(({states}) => states.includes(state));
+		const offers = !session ? [] : session.crashed ? [{...COMMANDS.at(-1), label: "Forget"}] : COMMANDS.filter(({states}) => states.includes(state));
 		replace(this.buttons, session && !store.may("operate") ? h("span.dim.reason", `Your role is ${role}: starting and stopping needs operate.`) :
 			offers.map(({verb, label, picture, tone, hint}) => h(`button.button.${tone || "plain"}`, {title: hint, disabled: idle, onclick: () => this.command(verb)}, picture && icon(picture), label)));
 	}

@@ -89,7 +89,8 @@ class Store {
 			this.lost(why);
 			await new Promise((done) => {
 				this.wake = done;
-				setTimeout(done, RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)]);
+				if (why !== TOKEN) // that comes by again()
+					setTimeout(done, RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)]);
 			});
 			this.wake = undefined;
 		}
@@ -106,7 +107,7 @@ class Store {
 
 	lost(why) {
 		const since = this.connection.state === "live" ? this.heard : this.connection.since;
-		const state = this.connection.state === "connecting" && this.attempts < 1 ? "connecting" : "lost";
+		const state = this.connection.state === "connecting" && this.attempts < 1 && why !== TOKEN ? "connecting" : "lost";
 		this.connection = {state, since, why};
 		this.emit("connection", this.connection);
 	}

@@ -7,6 +7,7 @@ Then open http://127.0.0.1:8765/. Sessions make frames, hits and images by the c
 """
 
 import argparse
+import functools
 import http.server
 import json
 import math
@@ -88,6 +89,11 @@ class Images:
             y += height * np.exp(-((q - at) / .26) ** 2)
         y += rng.normal(0, .012, 500)
         return [*q, *[None] * 6, *y[6:], *(y * .03)]
+
+
+@functools.lru_cache
+def images(large):
+    return Images(large)
 
 
 def png(grey):
@@ -231,9 +237,10 @@ class Mock:
 
     def __init__(self, scene="running", large=False, port=0):
         self.lock = threading.RLock()
-        self.images, self.role, self.token, self.calls, self.refusing = Images(large), "configure", None, [], False
+        self.images, self.role, self.token, self.calls, self.refusing = images(large), "configure", None, [], False
         self.experiments = [dict(experiment) for experiment in EXPERIMENTS]
         self.sessions, self.runs, self.stalled = {}, [], False
+        self.at_once = self.most_at_once = self.images_sent = self.slow_s = 0  # of image requests
         self.history(0 if scene == "empty" else 7)
         getattr(self, f"scene_{scene}")(8 if large else 2)
         mock = self
@@ -503,7 +510,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
         elif method == "POST":
             self.answer(202, service.command(session, verb, body))
         elif verb == "image":
-            self.image(session, query)
+            service.at_once += 1
+            service.most_at_once = max(service.at_once, service.most_at_once)
+            try:
+                self.apart(service.slow_s)
+                self.image(session, query)
+                service.images_sent += 1
+            finally:
+                service.at_once -= 1
         elif verb == "results":
             if session.crashed or not session.element:
                 raise Problem(404, "not_found", "there is no share")
@@ -511,6 +525,12 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.answer(200, {"element": n, "number": int(session.settled), "arrays": {"profile": {"type": "<f4", "shape": [3, 500], "unit": "photons per pixel", "x_unit": "1/nm", "data": service.images.profile(n)}}})
         else:
             self.answer(200, session.entry())
+
+    def apart(self, seconds):
+        """Wait without the lock."""
+        self.service.lock.release()
+        time.sleep(seconds)
+        self.service.lock.acquire()
 
     def image(self, session, query):
         service = self.service
@@ -522,9 +542,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
             if time.time() > end or service.refusing:
                 self.answer(204)
                 return
-            service.lock.release()
-            time.sleep(0.02)
-            service.lock.acquire()
+            self.apart(0.02)
             session.advance()
         images, bins = service.images, int(query.get("bin", 1))
         x, y = int(query.get("x", 0)), int(query.get("y", 0))
