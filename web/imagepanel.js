@@ -16,6 +16,8 @@ import {store} from "./store.js";
 
 export const OLD_S = 2;
 const KEY = "sluice-image", RETRY_MS = 2000, SETTLE_MS = 120, FIRST_BIN = 8;
+// Beyond this host a link may be slower than packing.
+const PACKED = /^(localhost|127\.|\[::1\])/.test(globalThis.location?.hostname) ? {} : {encoding: "deflate"};
 const STILL = {paused: "the run is paused", ended: "the run has ended", stopping: "the run is being stopped", fault: "the run could not begin", configured: "no run yet: start one", armed: "no frame yet"};
 const DEFAULTS = {map: "inferno", log: true, range: "percentile", percentile: 99.99, low: 0, high: 100, mask: true, peaks: true, rings: true, beam: true};
 
@@ -141,15 +143,12 @@ export class ImagePanel {
 		text(this.readout, parts.join("  \u00b7  "));
 	}
 
-	/** The resolution at a pixel, between the rings that the service names: 1/d is nearly linear there. */
-	resolution({row, column}, {beam, rings}) {
-		if (!beam || rings.length < 2)
+	/** The resolution at a pixel, where the geometry is known and the detector square to the beam. */
+	resolution({row, column}, {beam, rings, wavelength_A: wavelength, distance_m: distance, pixel_size_m: size}) {
+		if (!beam || !wavelength || !distance || !size || rings.some(({points}) => points))
 			return null;
-		const radius = Math.hypot(row - beam.row, column - beam.column);
-		const points = [{radius: 0, q: 0}, ...rings.map(({d_A, radius_pixels}) => ({radius: radius_pixels, q: 1 / d_A}))].sort((a, b) => a.radius - b.radius);
-		const i = points.findIndex((point) => point.radius >= radius);
-		const [a, b] = i > 0 ? [points[i - 1], points[i]] : points.slice(-2);
-		return radius > 1 ? 1 / (a.q + ((b.q - a.q) * (radius - a.radius)) / (b.radius - a.radius)) : null;
+		const angle = Math.atan((Math.hypot(row - beam.row, column - beam.column) * size) / distance);
+		return angle > 1e-4 ? wavelength / (2 * Math.sin(angle / 2)) : null;
 	}
 
 	// ---- which frame, and how old ----
@@ -170,7 +169,7 @@ export class ImagePanel {
 			return "the session is gone";
 		if (session.crashed)
 			return "the session crashed";
-		return STILL[session.state] ?? this.why;
+		return STILL[session.state] ?? (this.view.image?.header.over ? STILL.ended : this.why);
 	}
 
 	age() {
@@ -239,7 +238,7 @@ export class ImagePanel {
 	async once() {
 		this.abort = new AbortController();
 		const part = this.view.wanted() ?? {bin: FIRST_BIN};
-		const query = new URLSearchParams({wait_ms: 1000, ...part});
+		const query = new URLSearchParams({wait_ms: 1000, ...part, ...PACKED});
 		if (this.newest !== null && !this.other)
 			query.set("after", this.newest);
 		this.other = false;

@@ -44,11 +44,14 @@ function rings(context, {image: {header}, view, window}) {
 	context.font = `600 11px ${css("--font")}`;
 	context.textAlign = "center";
 	context.textBaseline = "middle";
-	for (const {d_A: d, radius_pixels: pixels} of header.rings) {
+	for (const {d_A: d, radius_pixels: pixels, points} of header.rings) {
 		const radius = pixels * view.scale;
 		context.setLineDash([6, 5]);
 		context.beginPath();
-		context.arc(middle.x, middle.y, radius, 0, 2 * Math.PI);
+		if (points)
+			outline(context, points.map((point) => point && toScreen(view, window, ...point)));
+		else
+			context.arc(middle.x, middle.y, radius, 0, 2 * Math.PI);
 		stroke(context, colour, 1.1);
 		context.setLineDash([]);
 		const place = [-0.79, 0.79, 2.36, -2.36, -1.57, 0, 1.57, 3.14].map((angle) => [middle.x + radius * Math.cos(angle), middle.y + radius * Math.sin(angle)])
@@ -56,6 +59,12 @@ function rings(context, {image: {header}, view, window}) {
 		if (place)
 			label(context, `${tickText(d)} \u00c5`, ...place, colour);
 	}
+}
+
+/** A ring of a detector that is not square to the beam: no circle; where it leaves the plane there is no point. */
+function outline(context, points) {
+	const closed = points.every(Boolean) ? [...points, points[0]] : points;
+	closed.forEach((point, i) => point && (closed[i - 1] ? context.lineTo(point.x, point.y) : context.moveTo(point.x, point.y)));
 }
 
 function beam(context, {image: {header}, view, window}) {

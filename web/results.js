@@ -9,12 +9,16 @@ import {store} from "./store.js";
 
 const EVERY_MS = 700, RETRY_MS = 4000;
 
-/** {x, y, sigma} of a profile: rows of middles, intensity and its error, or a plain list. */
-export function curve({shape, data}) {
-	const n = shape.at(-1), row = (i) => data.slice(i * n, (i + 1) * n).map((value) => (value === null ? NaN : value));
-	if (shape.length === 2 && shape[0] >= 2)
-		return {x: row(0), y: row(1)};
-	return {x: Array.from({length: n}, (_, i) => i), y: row(0)};
+/** {x, y, xLabel} of the result `profile`: rows of middles, intensity and sigma, or a plain list; and of the array `profile_...` that
+ *  is its axis. null: this frame has none. */
+export function curve(arrays) {
+	const {profile} = arrays ?? {};
+	if (!profile?.data?.length)
+		return null;
+	const n = profile.shape.at(-1), row = (i) => profile.data.slice(i * n, (i + 1) * n).map((value) => value ?? NaN);
+	const [name, axis] = Object.entries(arrays).find(([name, {shape}]) => name.startsWith("profile_") && shape.length === 1 && shape[0] === n) ?? [];
+	const rows = profile.shape.length === 2 && profile.shape[0] >= 2;
+	return {x: axis?.data ?? (rows ? row(0) : Array.from({length: n}, (_, i) => i)), y: row(rows ? 1 : 0), xLabel: name ? `${name.slice(8).replaceAll("_", " ")} ${axis.unit}`.trim() : ""};
 }
 
 export class Results {
@@ -25,22 +29,23 @@ export class Results {
 		this.toggle = h("button.chip", {"aria-pressed": "false", title: "logarithmic axis", onclick: () => this.turn()}, "log");
 		this.place = h("div");
 		this.element = h("section.panel.chart.profile", {"aria-label": "profile", hidden: true}, h("div.panel-head", h("h2", "Profile"), this.note, h("span.spring"), this.toggle), this.place);
-		this.make("", "");
+		this.make("");
 		this.keep();
 	}
 
-	make(unit, xLabel) {
+	make(xLabel) {
 		this.plot?.close();
-		this.unit = xLabel;
-		this.plot = new Plot({label: "azimuthal profile", log: this.log, format: tickText, xFormat: (value) => tickText(Number(value.toPrecision(3))), xLabel, series: [{name: unit || "intensity", colour: "s1", fill: !this.log}]});
+		this.xLabel = xLabel;
+		this.plot = new Plot({label: "azimuthal profile", log: this.log, format: tickText, xFormat: (value) => tickText(Number(value.toPrecision(3))), xLabel, series: [{name: "intensity", colour: "s1", fill: !this.log}]});
 		this.place.replaceChildren(this.plot.box);
 	}
 
 	turn() {
 		this.log = !this.log;
 		this.toggle.setAttribute("aria-pressed", String(this.log));
-		this.make(this.shown?.unit, this.unit);
-		this.draw();
+		this.make(this.xLabel);
+		if (this.shown)
+			this.plot.set(this.shown.x, [this.shown.y]);
 	}
 
 	close() {
@@ -62,26 +67,17 @@ export class Results {
 	}
 
 	take(results) {
-		if (!results || this.closed || results.element === this.element_shown)
+		if (!results || this.closed || results.element === this.newest)
 			return;
-		this.element_shown = results.element;
-		const {profile} = results.arrays ?? {};
-		if (!profile?.data?.length)
+		this.newest = results.element;
+		const found = curve(results.arrays);
+		if (!found)
 			return;
-		this.shown = profile;
-		this.number = results.number;
-		const xLabel = profile.x_unit ?? profile.axis ?? "";
-		if (xLabel !== this.unit)
-			this.make(profile.unit, xLabel);
+		if (found.xLabel !== this.xLabel)
+			this.make(found.xLabel);
+		this.shown = found;
 		this.element.hidden = false;
-		this.draw();
-	}
-
-	draw() {
-		if (!this.shown)
-			return;
-		const {x, y} = curve(this.shown);
-		text(this.note, this.number === undefined ? "" : `frame ${count(this.number)}`);
-		this.plot.set(x, [y]);
+		text(this.note, `frame ${count(results.number)}`);
+		this.plot.set(found.x, [found.y]);
 	}
 }

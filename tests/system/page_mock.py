@@ -522,7 +522,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
             if session.crashed or not session.element:
                 raise Problem(404, "not_found", "there is no share")
             n = session.element
-            self.answer(200, {"element": n, "number": int(session.settled), "arrays": {"profile": {"type": "<f4", "shape": [3, 500], "unit": "photons per pixel", "x_unit": "1/nm", "data": service.images.profile(n)}}})
+            self.answer(200, {"element": n, "number": int(session.settled), "arrays": {"profile": {"type": "<f4", "shape": [3, 500], "unit": "", "data": service.images.profile(n)}, "profile_q": {"type": "<f4", "shape": [500], "unit": "1/nm", "data": service.images.profile(n)[:500]}}})
         else:
             self.answer(200, session.entry())
 
@@ -549,7 +549,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         pixels, peaks = images.part(session.element, x, y, int(query.get("width", images.columns)), int(query.get("height", images.rows)), bins)
         header = {"element": session.element, "number": int(session.settled), "timestamp": 0, "commit_unix_ns": int(session.image_at * 1e9), "age_ns": int((time.time() - session.image_at) * 1e9), "verdict": "kept", "score": len(peaks), "missing": 0,
                   "array": "image", "type": "<i2", "rows": pixels.shape[0], "columns": pixels.shape[1], "full_rows": images.rows, "full_columns": images.columns, "x": x, "y": y, "bin": bins, "how": "max", "invalid": INVALID, "unit": "photons", "peaks": peaks,
-                  "beam": {"row": images.beam[0], "column": images.beam[1]}, "rings": images.rings, "published": session.element, "missed": 0, "rate_Hz": 10}
+                  "beam": {"row": images.beam[0], "column": images.beam[1]}, "rings": images.rings, "wavelength_A": 1.0, "distance_m": 480 * 75e-6 / math.tan(2 * math.asin(.125)), "pixel_size_m": 75e-6, "over": False, "hits": None, "published": session.element, "missed": 0, "rate_Hz": 10}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         packer = zlib.compressobj(1, zlib.DEFLATED, 31)

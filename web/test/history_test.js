@@ -106,6 +106,11 @@ test("events in pieces of any size", () => {
 });
 
 test("profiles: middles, intensity and error, or a plain list", () => {
-	assert.deepEqual(curve({shape: [3, 2], data: [1, 2, 10, null, 0, 0]}), {x: [1, 2], y: [10, NaN]});
-	assert.deepEqual(curve({shape: [3], data: [5, 6, 7]}), {x: [0, 1, 2], y: [5, 6, 7]});
+	const profile = {shape: [3, 2], data: [1, 2, 10, null, 0, 0]};
+	assert.deepEqual(curve({profile}), {x: [1, 2], y: [10, NaN], xLabel: ""});
+	const axis = {shape: [2], data: [0.1, 0.2], unit: "1/nm"};
+	assert.deepEqual(curve({profile, profile_sum: {shape: [1], data: [4], unit: ""}, profile_q: axis}), {x: [0.1, 0.2], y: [10, NaN], xLabel: "q 1/nm"});
+	assert.deepEqual(curve({profile: {shape: [3], data: [5, 6, 7]}}), {x: [0, 1, 2], y: [5, 6, 7], xLabel: ""});
+	assert.equal(curve({profile: {...profile, data: null}}), null);
+	assert.equal(curve({peaks: axis}), null);
 });
