@@ -16,6 +16,7 @@
 #include "service/history/history.h"
 #include "service/http/events.h"
 #include "service/http/server.h"
+#include "service/image/images.h"
 #include "service/service.h"
 #include "service/sessions/sessions.h"
 
@@ -34,6 +35,7 @@ struct sl_service {
 	struct sl_experiments *experiments;
 	struct sl_sessions *sessions;
 	struct sl_history *history;
+	struct sl_image_service *images;
 	struct sl_http_server *http;
 	pthread_mutex_t drawing; /* one picture at a time */
 };
@@ -42,6 +44,6 @@ struct sl_service {
 extern const struct sl_http_route *const sl_service_routes[];
 
 extern const struct sl_http_route sl_capabilities_routes[], sl_experiment_routes[],
-	sl_openapi_routes[], sl_run_routes[], sl_session_routes[];
+	sl_live_routes[], sl_openapi_routes[], sl_run_routes[], sl_session_routes[];
 
 #endif
