@@ -69,8 +69,8 @@ export class ColourBar {
 		const unit = image.header.unit ? ` ${image.header.unit}` : "";
 		const n = Math.max(1, Math.floor(inner / 110));
 		for (let i = 0; i <= n; i++) {
-			const value = valueOf(i / n, shown), step = 10 ** Math.floor(Math.log10((shown.high - shown.low) / 100));
-			const words = tickText(Math.round(value / step) * step) + (i === n ? unit : "");
+			const value = valueOf(i / n, shown), small = Math.abs(value) < (shown.high - shown.low) / 1e4;
+			const words = tickText(small ? 0 : Number(value.toPrecision(2))) + (i === n ? unit : "");
 			context.textAlign = i === 0 ? "left" : i === n ? "right" : "center";
 			context.fillText(words, i === 0 ? SIDE - 4 : i === n ? width - SIDE + 4 : this.at(i / n, width), height - 3);
 		}

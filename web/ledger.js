@@ -15,6 +15,9 @@ const ROWS = [
 	{name: "skipped", words: "left out by the source, which counts them", of: (column) => column.skipped, plain: true, seldom: true},
 ];
 
+/** As a sentence: "nothing arrived" is "Nothing arrived." */
+const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (words.endsWith(".") ? "" : ".");
+
 /** A sentence about a ledger: {tone, words}. over: the run has ended. */
 export function verdict(ledger, over) {
 	const {total} = ledger, loss = lossOf(total);
@@ -81,7 +84,7 @@ export class Ledger {
 		row.element.hidden = Boolean(row.seldom && !sum);
 		row.element.className = row.plain ? "plain" : lit ? "lit" : "";
 		if (lit && sum > (this.before[row.name] ?? 0))
-			row.element.animate?.([{backgroundColor: "var(--bad)"}, {backgroundColor: "transparent"}], 1200);
+			row.element.animate?.([{backgroundColor: "color-mix(in srgb, var(--bad) 45%, transparent)"}, {}], 1200);
 		this.before[row.name] = sum;
 		values.forEach((value, i) => {
 			text(row.cells[i], count(value));
@@ -91,14 +94,15 @@ export class Ledger {
 	}
 
 	shares(total) {
-		const parts = OUTCOMES.filter(({name}) => total.outcomes[name]);
+		const of = (name) => (name === "pending" ? total.pending : total.outcomes[name]) ?? 0;
+		const parts = [...OUTCOMES, {name: "pending"}].filter(({name}) => of(name));
 		while (this.bar.childElementCount < parts.length)
 			this.bar.append(h("i"));
 		while (this.bar.childElementCount > parts.length)
 			this.bar.lastChild.remove();
 		parts.forEach(({name, loss}, i) => {
 			this.bar.children[i].className = loss ? "loss" : name;
-			this.bar.children[i].style.flexGrow = String(Math.max(total.outcomes[name] / settled(total), 0.004));
+			this.bar.children[i].style.flexGrow = String(Math.max(of(name) / settled(total), 0.004));
 		});
 	}
 
@@ -109,7 +113,7 @@ export class Ledger {
 			this.key = key;
 			this.numbers = causes.map(() => h("b"));
 			this.places = causes.map(() => h("span.dim"));
-			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ?? ""} ${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", cause.words), cause.hint && h("p.hint", h("b", "What to do: "), cause.hint))),
+			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ?? ""} ${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", sentence(cause.words)), cause.hint && h("p.hint", h("b", "What to do: "), sentence(cause.hint)))),
 				causes.length && this.explain && h("p", h("button.button.small", {onclick: this.explain}, "Why was this lost?")));
 		}
 		causes.forEach(({name, n}, i) => {

@@ -41,7 +41,7 @@ export function card(run) {
 	return h("a", {class: `run-card panel ${RESULTS[resultOf(run)]?.[0] ?? ""}`, href: `#/run/${run.run}`},
 		h("div.frame", run.picture ? picture(`runs/${run.run}/picture.png`) : h("span.no-picture", run.state === "live" ? "live" : "no picture")),
 		h("div.run-text", h("div.line", h("b", `run ${run.run}`), h("span.spring"), pill(resultOf(run))), h("div.dim.clip", fileName(run.experiment)),
-			h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost && h("div.bad", `${count(run.lost)} lost or damaged`)));
+			h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
 }
 
 export class RunsPage {

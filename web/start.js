@@ -9,7 +9,7 @@ import {store} from "./store.js";
 const READY_MS = 15000;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** One field of the form: {row, read()}; read() gives undefined where nothing was changed. */
+/** One field of the form: {row, read()}; read() gives undefined where nothing is filled in. */
 function field({name, label, type, min, max, values, unit, doc, value}) {
 	const id = `parameter-${name}`, numeric = type === "integer" || type === "number";
 	const options = values ?? (type === "boolean" ? [true, false] : null), now = String(value ?? "");
@@ -17,7 +17,7 @@ function field({name, label, type, min, max, values, unit, doc, value}) {
 		h("input", {id, type: numeric ? "number" : "text", min: min ?? "", max: max ?? "", step: type === "integer" ? "1" : "any", placeholder: now});
 	input.value = now;
 	const range = numeric && Number.isFinite(min) && Number.isFinite(max) && `${quantity(min)} to ${quantity(max)}`, notes = [doc, range].filter(Boolean).join("; ");
-	const read = () => (input.value === now || input.value === "" ? undefined : numeric ? Number(input.value) : options ? options.find((each) => String(each) === input.value) : input.value);
+	const read = () => (input.value === "" ? undefined : numeric ? Number(input.value) : options ? options.find((each) => String(each) === input.value) : input.value);
 	return {name, read, row: h("div.field", h("label", {for: id}, label || name), h("span.input", input, unit && h("span.unit", unit)), notes && h("small.dim", notes))};
 }
 
@@ -43,7 +43,7 @@ function problems(box, error) {
 	box.hidden = false;
 }
 
-/** The form for one experiment; done(values, name) does it, with the values that differ from those of the file. */
+/** The form for one experiment; done(values, name) does it. */
 function form(experiment, {action, withName}, done) {
 	const fields = (experiment.parameters ?? []).map(field);
 	const called = withName ? h("input", {id: "session-name", type: "text", placeholder: experiment.name, pattern: "[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,62}", title: "1 to 63 of A-Z a-z 0-9 . _ -, no dot at the beginning"}) : null;

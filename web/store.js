@@ -4,7 +4,7 @@
 
 import * as api from "./api.js";
 import {History} from "./history.js";
-import {allows} from "./words.js";
+import {allows, learn} from "./words.js";
 
 const SILENCE_MS = 8000; // the service sends something at least every second or two
 export const TOKEN = "a token is needed";
@@ -76,6 +76,7 @@ class Store {
 			let why = "the stream of events ended";
 			try {
 				this.capabilities = await api.get("", {signal: this.abort.signal});
+				learn(this.capabilities.causes);
 				this.emit("capabilities", this.capabilities);
 				await api.events("events?interval_ms=500", {
 					signal: this.abort.signal, on: (event, data) => this.take(event, data), alive: () => this.seen(),

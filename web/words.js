@@ -27,39 +27,23 @@ export const OUTCOMES = [
 ];
 export const LOSSES = OUTCOMES.filter(({loss}) => loss).map(({name}) => name);
 
-/** of: the outcome that a cause belongs to; words: what happened; hint: what to do. */
+/** The outcome that each cause belongs to. */
 export const CAUSES = {
-	dark: {of: "vetoed", words: "dark frames: samples of the pedestal", hint: ""},
-	stage: {of: "vetoed", words: "a stage said no", hint: ""},
-	damaged: {of: "incomplete", words: "Some packets of these blocks did not arrive.",
-		hint: "Look at the way between front end and receiver: drops of the NIC (ethtool -S), the receive buffer (net.core.rmem_max), the switch, the cable. sluice doctor checks this host."},
-	partner: {of: "incomplete", words: "Whole themselves, but another module of the same frame is not.",
-		hint: "Mend the loss of the other module. With ring.incomplete: keep, frames with a module missing are processed all the same."},
-	record: {of: "incomplete", words: "All bytes are there, but the record behind them contradicts them.",
-		hint: "The front end wrote a wrong record, or modules count triggers differently: compare its firmware with docs/reference/wire.md, and look at ring.align."},
-	checksum: {of: "incomplete", words: "The pixels do not match the checksum in their record.",
-		hint: "Memory of the front end, or its way to the NIC, changes bits. Take this module out of service and test its memory."},
-	no_slot: {of: "overrun", words: "The source was ahead of the open slots: there was no room.",
-		hint: "Processing or a sink is slower than the detector. See which queue is full; then more ring.slots, more unit.workers, a faster disk, or a lower rate."},
-	no_arrival: {of: "lost", words: "No packet of these blocks came.",
-		hint: "Is the module powered and its cable in? Compare the MTU on the way, and look at the link's drops below. Blocks that the front end skipped are counted here, too."},
-	sink: {of: "unwritten", words: "A required sink refused them, or its file did not close.",
-		hint: "Its error stands beside the sink below. Often the disk is full or not writable."},
-	unit: {of: "refused", words: "The unit could not process them.",
-		hint: "Its error stands beside the unit below; with an accelerator, look at its driver's log (dmesg)."},
-	late: {of: "incomplete", words: "Whole, but their frame was given out before they came.",
-		hint: "This module lags behind the others. Raise ring.late_timeout_ms or ring.late_frames, or find what delays it."},
-	oldest: {of: "overrun", words: "Whole, but given back unprocessed to make room for newer ones.",
-		hint: "ring.overrun is drop_oldest, and processing is too slow: more unit.workers, more ring.slots, or a lower rate."},
-	overwritten: {of: "overrun", words: "The source wrote there again before they were read.",
-		hint: "This source does not wait for credits. More ring.slots, more unit.workers, or a lower rate."},
-	slow: {of: "unwritten", words: "A sink with on_slow: prescale could not keep pace and left them out.",
-		hint: "A faster disk, more writer threads or compression for this sink, or fewer frames to keep."},
+	dark: "vetoed", stage: "vetoed", damaged: "incomplete", partner: "incomplete", record: "incomplete", checksum: "incomplete", late: "incomplete", no_slot: "overrun", oldest: "overrun", overwritten: "overrun",
+	no_arrival: "lost", sink: "unwritten", slow: "unwritten", unit: "refused",
 };
 
-/** The outcome of a cause; causes of later versions are named as they are. */
+const said = new Map();
+
+/** What the service says of causes: [{cause, words, hint}] */
+export function learn(causes) {
+	for (const {cause, words, hint} of causes ?? [])
+		said.set(cause, {words, hint});
+}
+
+/** What happened, and what to do about it; causes of which nothing was said have their name. */
 export function causeWords(name) {
-	return CAUSES[name] ?? {of: null, words: name.replaceAll("_", " "), hint: ""};
+	return {of: CAUSES[name], words: name.replaceAll("_", " "), hint: "", ...said.get(name)};
 }
 
 /** Module-frames of a column of the ledger that were lost, damaged or left out. */

@@ -221,6 +221,11 @@ class Session:
         return {"name": self.name, "alive": not self.crashed, "crashed": self.crashed, "state": None if self.crashed else self.state, "experiment": f"{self.experiment}.yaml", "run": self.run, "started_unix_ns": int(self.started * 1e9), "status": status}
 
 
+CAUSES = [
+    {"cause": "damaged", "words": "some packets of the module-frame are missing", "hint": "packets are lost between front end and receiver: look at drops of the NIC (ethtool -S), at the switch and at the receive buffers (sluice doctor), or use link.service: rc"},
+    {"cause": "partner", "words": "the module itself is whole, another module of the frame is not", "hint": "mend the loss of the other module; with ring.incomplete: keep, frames that lack a module are processed all the same"},
+    {"cause": "no_arrival", "words": "nothing of the module-frame arrived", "hint": "look whether the front end of that module sends, and at drops of the switch, the NIC and the socket (sluice doctor)"},
+]
 EXPERIMENTS = [
     {"name": "jungfrau-demo", "title": "Two Jungfrau modules: correction, veto, peaks, profiles, NeXus file", "valid": True, "parameters": [
         {"name": "frames", "path": "detector.frames", "label": "Frames", "type": "integer", "min": 1, "max": 10000000, "values": None, "unit": None, "doc": "how many bright frames to take", "value": 400000},
@@ -268,7 +273,7 @@ class Mock:
             result, state = ("damaged", "over") if run == 3 else (None, "crashed") if run == 5 else ("intact", "over")
             started = time.time() - (n - run + 1) * 3100
             self.runs.append({"run": run, "state": state, "result": result, "experiment": "jungfrau-demo.yaml", "started": int(started * 1e9), "ended": int((started + 140 + 61 * run) * 1e9) if state == "over" else None,
-                              "frames": 122000 + 31000 * run, "lost": 212 if run == 3 else 0, "folder": f"runs/{run:06d}", "picture": run != 5, "error": None})
+                              "frames": 122000 + 31000 * run, "lost": 6 if run == 3 else 0, "damaged": 206 if run == 3 else 0, "folder": f"runs/{run:06d}", "picture": run != 5, "error": None})
 
     def add(self, session):
         self.sessions[session.name] = session
@@ -486,7 +491,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
             return
         with service.lock:
             if kind == "":
-                self.answer(200, {"version": "0.9", "schema": 1, "time_unix_ns": time.time_ns(), "host": "beamline-1", "role": service.role, "cpus": 16, "memory": {"total_bytes": 134 * 10**9, "available_bytes": 101 * 10**9}, "addons": {}, "absent": [], "devices": [], "interfaces": []})
+                self.answer(200, {"version": "0.9", "schema": 1, "time_unix_ns": time.time_ns(), "host": "beamline-1", "role": service.role, "cpus": 16, "memory": {"total_bytes": 134 * 10**9, "available_bytes": 101 * 10**9}, "addons": {}, "absent": [], "devices": [], "interfaces": [], "causes": CAUSES})
             elif kind == "experiments":
                 self.answer(200, {"experiments": service.experiments})
             elif kind == "runs":
@@ -578,7 +583,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         else:
             live = next((each for each in service.sessions.values() if each.run == run["run"]), None) or Session("x", "jungfrau-demo", run["run"], already=run["frames"] / 870)
             if run["lost"]:
-                live.lose(run["lost"] // 2, "damaged", 1)
+                live.lose(run["damaged"] // 2, "damaged", 1)
             live.finish()
             status = live.status()
             columns = [{key: column[key] for key in ("sent", "skipped", "outcomes", "causes")} for column in (status["ledger"]["total"], *status["ledger"]["modules"])]

@@ -5,7 +5,7 @@ import {EventParser} from "../api.js";
 import {History, wholeHop} from "../history.js";
 import {lossCauses, verdict} from "../ledger.js";
 import {curve} from "../results.js";
-import {CAUSES, LOSSES, OUTCOMES, allows, lossOf} from "../words.js";
+import {CAUSES, LOSSES, OUTCOMES, allows, causeWords, learn, lossOf} from "../words.js";
 
 const column = (outcomes, causes = {}) => ({settled: Object.values(outcomes).reduce((a, b) => a + b, 0), sent: 0, skipped: 0, pending: 0, outcomes, causes});
 
@@ -83,11 +83,13 @@ test("a cause of a later version has its name", () => {
 	assert.deepEqual([cause.words, cause.hint], ["cosmic ray", ""]);
 });
 
-test("words for every cause name an outcome", () => {
-	for (const [name, cause] of Object.entries(CAUSES)) {
-		assert.ok(OUTCOMES.some((outcome) => outcome.name === cause.of), name);
-		assert.ok(cause.words && (cause.of === "vetoed" || cause.hint), name);
-	}
+test("causes belong to outcomes, and have the words of the service", () => {
+	for (const [name, of] of Object.entries(CAUSES))
+		assert.ok(OUTCOMES.some((outcome) => outcome.name === of), name);
+	learn(undefined);
+	assert.deepEqual(causeWords("no_slot"), {of: "overrun", words: "no slot", hint: ""});
+	learn([{cause: "no_slot", words: "there was no room", hint: "more slots"}]);
+	assert.deepEqual(causeWords("no_slot"), {of: "overrun", words: "there was no room", hint: "more slots"});
 });
 
 test("roles", () => {
