@@ -33,6 +33,9 @@ char *sl_status_json(const struct sl_status_document *document);
 /* Time since a thread of the run, or a frame, last made progress; UINT64_MAX: none has yet. */
 uint64_t sl_status_progress_age_ns(const struct sl_status *status);
 
+/* Of enum sl_source_state: "absent", ... */
+const char *sl_status_source_name(uint32_t state);
+
 /* ---- replies of the status socket: one line each, with its end. NULL: no memory. ---- */
 
 char *sl_reply_ok(const char *call, enum sl_state state);
