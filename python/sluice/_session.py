@@ -90,7 +90,7 @@ def sessions() -> List[SessionInfo]:
         lib.sl_remote_free(found[0])
 
 
-def program() -> str:
+def program_path() -> str:
     """The program `sluice`: the environment's SLUICE, else that of PATH, else the one beside the library."""
     asked = os.environ.get("SLUICE")
     if asked:
@@ -450,7 +450,7 @@ class Session(Control):
 
 def _start_process(command: str, path: str, content: Optional[str], options: Sequence[str]) -> "Tuple[subprocess.Popen[bytes], pathlib.Path]":
     """The process, and a folder with its log and summary; content: of an experiment file to be made there."""
-    start, place = program(), pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
+    start, place = program_path(), pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
         if content is not None:
             path = str(place / path)

@@ -271,6 +271,15 @@ static json_t *addons_json(const struct sl_status *s)
 
 /* ---- what a session knows beside it ---- */
 
+static json_t *detector_json(const struct sl_status *s)
+{
+	if (!s->detector[0])
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:f}", "kind", sl_json_text(s->detector), "frames",
+			 number_or_null(s->detector_frames), "dark_frames",
+			 number(s->detector_dark_frames), "rate_Hz", s->detector_rate_Hz);
+}
+
 static json_t *error_json(const struct sl_error *e)
 {
 	if (!e || !e->code)
@@ -318,6 +327,7 @@ static json_t *document_json(const struct sl_status_document *d)
 	json_decref(rest);
 	if (json) {
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
+		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
 		json_object_set_new(json, "watermark", number(s->watermark));
 		json_object_set_new(json, "too_slow",

@@ -137,6 +137,19 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 }
 
 /* Read and check; the former experiment goes only if that succeeds. */
+static void note_asked(struct sl_session *s)
+{
+	const struct sl_detector_options *run = &s->experiment->run;
+
+	pthread_mutex_lock(&s->lock);
+	snprintf(s->asked.detector, sizeof(s->asked.detector), "%s",
+		 s->experiment->generator->name);
+	s->asked.frames = run->frames;
+	s->asked.dark_frames = run->dark_frames;
+	s->asked.rate_Hz = run->frame_rate_Hz;
+	pthread_mutex_unlock(&s->lock);
+}
+
 int sl_session_read(struct sl_session *s)
 {
 	struct sl_experiment *e;
@@ -164,6 +177,7 @@ int sl_session_read(struct sl_session *s)
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	s->experiment = e;
+	note_asked(s);
 	e->metadata = &s->metadata_of_env;
 	s->probed = false;
 	if (s->root[0] || s->hooks.folder)

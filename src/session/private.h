@@ -2,7 +2,7 @@
  *
  * Threads:   the control thread does all the work and owns every member, except: `wish`, `reason`
  *            and `state` are atomic, any thread; `lock` guards `receiver` (status from any thread
- *            must not see it go), `busy`, `last`, `error`, `run` and `run_folder`; `folder.log`
+ *            must not see it go), `busy`, `last`, `error`, `run`, `asked` and `run_folder`; `folder.log`
  *            takes lines of any thread. While it is not busy the control
  *            thread rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
@@ -39,6 +39,12 @@ enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_CLOSE = 1 << 4,
 	       SL_WISH_NO_FRONT_END = 1 << 5,
 	       SL_WISH_PAUSE = 1 << 6,
+};
+
+struct sl_session_asked { /* what the experiment asks of the detector */
+	char detector[SL_STATUS_NAME];
+	uint64_t frames, dark_frames;
+	double rate_Hz;
 };
 
 struct sl_session {
@@ -86,6 +92,7 @@ struct sl_session {
 	struct sl_run_folder folder;	  /* of the run under way */
 	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
 	uint64_t runs;			  /* that this session has begun */
+	struct sl_session_asked asked;	  /* of the detector. With `lock` held */
 	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
 
 	bool probed; /* the plug-ins of this configuration survive open() */

@@ -350,6 +350,10 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 	now->state = atomic_load(&s->state);
 	now->run = s->run;
 	snprintf(now->folder, sizeof(now->folder), "%s", s->run_folder);
+	memcpy(now->detector, s->asked.detector, sizeof(now->detector));
+	now->detector_frames = s->asked.frames;
+	now->detector_dark_frames = s->asked.dark_frames;
+	now->detector_rate_Hz = s->asked.rate_Hz;
 	if (!has_ended(s))
 		now->result = -1; /* a front end may still have a say */
 	snprintf(now->session, sizeof(now->session), "%s", sl_socket_name(s->socket));
