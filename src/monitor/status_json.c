@@ -389,3 +389,10 @@ char *sl_reply_metadata(const struct sl_metadata *metadata)
 	return line_of(json_pack("{s:i, s:b, s:s, s:o}", "schema", SL_STATUS_SCHEMA, "ok", 1,
 				 "call", "metadata", "metadata", sl_json_metadata(metadata)));
 }
+
+char *sl_reply_point(uint64_t point, enum sl_state state)
+{
+	return line_of(json_pack("{s:i, s:b, s:s, s:s, s:o}", "schema", SL_STATUS_SCHEMA, "ok", 1,
+				 "call", "point", "state", sl_state_name(state), "point",
+				 number(point)));
+}

@@ -41,6 +41,7 @@ const char *sl_status_source_name(uint32_t state);
 char *sl_reply_ok(const char *call, enum sl_state state);
 char *sl_reply_error(const struct sl_error *error);
 char *sl_reply_status(const char *call, const struct sl_status_document *document);
+char *sl_reply_point(uint64_t point, enum sl_state state);
 char *sl_reply_metadata(const struct sl_metadata *metadata);
 
 #endif

@@ -25,6 +25,7 @@
 #include "session/folder/folder.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
+#include "session/points.h"
 #include "session/session.h"
 #include "session/socket.h"
 #include "session/states.h"
@@ -101,6 +102,7 @@ struct sl_session {
 	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
+	struct sl_session_points points;
 	struct sl_session_metadata metadata;
 	struct sl_socket *socket; /* NULL: it has no name */
 	char line[512];		  /* the first error line of this step; empty: there was none */
