@@ -297,6 +297,11 @@ class Control:
         texts = {key: None if value is None else str(value) for key, value in values.items()}
         return dict(self.request("metadata", set=texts, **({"keep": True} if keep else {}))["metadata"])
 
+    def add_point(self, first: int, frames: int, values: Optional[Mapping[str, float]] = None) -> int:
+        """Say that `frames` frames from the sequence `first` on are a point of a scan, and where the motors were. The run's NeXus file has the
+        table (`sluice/points`). Returns the point's number."""
+        return int(self.request("point", first=first, frames=frames, values=dict(values or {}))["point"])
+
     def sinks(self) -> Dict[str, str]:
         """Where the sinks of its run write, by name: files, addresses, shares."""
         return {addon["name"]: addon["where"] for addon in self.status().as_dict().get("addons", ())
