@@ -144,6 +144,8 @@ const struct sl_metric_family sl_metric_families[] = {
 	{"sluice_session_up", GAUGE, "", "1: the session lives and answers", write_up},
 	{"sluice_session_crashed", GAUGE, "", "1: the session has ended without closing",
 	 write_crashed},
+	{"sluice_status_timestamp_seconds", GAUGE, "",
+	 "When the session gave the status behind its metrics", NS("taken_unix_ns")},
 	{"sluice_session_state", GAUGE, "state", "1 for the state that the session is in",
 	 write_state},
 	{"sluice_run_info", GAUGE, "experiment, transfer, link, guard, proof",
@@ -226,14 +228,11 @@ static void self_gauge(struct sl_metrics_text *out, const char *name, const char
 	sl_metrics_real(out, "", NULL, value);
 }
 
-void sl_metrics_self(struct sl_metrics_text *out, uint64_t collect_ns)
+void sl_metrics_build(struct sl_metrics_text *out)
 {
 	sl_metrics_family(out, "sluice_build_info", GAUGE, "The program that answers: always 1");
 	sl_metrics_count(out, "", (const struct sl_metric_label[]){{"version", SL_VERSION}, {NULL}},
 			 1);
-	sl_metrics_family(out, "sluice_collect_seconds", GAUGE,
-			  "How long it took to ask all sessions for their status");
-	sl_metrics_seconds(out, "", NULL, collect_ns);
 }
 
 /* Seconds since 1970. */
@@ -335,34 +334,38 @@ static void write_families(struct sl_metrics_text *out, const struct sl_metric_f
 	}
 }
 
-int sl_metrics_sessions(struct sl_metrics_text *out, const char *sessions, size_t bytes)
+int sl_metrics_sessions(struct sl_metrics_text *out, const json_t *sessions)
 {
-	json_t *array = json_loadb(sessions, bytes, 0, NULL);
-	struct sl_metric_session *session = calloc(json_array_size(array) + 1, sizeof(*session));
-	int err = !json_is_array(array) ? -EINVAL : session ? 0 : -ENOMEM;
+	struct sl_metric_session *session = calloc(json_array_size(sessions) + 1, sizeof(*session));
+	int err = !json_is_array(sessions) ? -EINVAL : session ? 0 : -ENOMEM;
 
 	if (!err) {
-		size_t n = read_sessions(array, session);
+		size_t n = read_sessions(sessions, session);
 
 		write_families(out, sl_metric_families, session, n);
 		write_families(out, sl_metric_ledger_families, session, n);
 		write_families(out, sl_metric_parts_families, session, n);
 	}
 	free(session);
-	json_decref(array);
 	return err;
 }
 
 int sl_metrics_text_of(const char *sessions, size_t bytes, uint64_t collect_ns, char **text)
 {
+	json_t *array = json_loadb(sessions, bytes, 0, NULL);
 	struct sl_metrics_text out;
 	int err = sl_metrics_text_begin(&out);
 
-	if (err)
-		return err;
-	sl_metrics_self(&out, collect_ns);
-	err = sl_metrics_sessions(&out, sessions, bytes);
-	*text = sl_metrics_text_end(&out);
+	*text = NULL;
+	if (!err) {
+		sl_metrics_build(&out);
+		sl_metrics_family(&out, "sluice_collect_seconds", GAUGE,
+				  "How long it took to ask all sessions for their status");
+		sl_metrics_seconds(&out, "", NULL, collect_ns);
+		err = sl_metrics_sessions(&out, array);
+		*text = sl_metrics_text_end(&out);
+	}
+	json_decref(array);
 	if (!err && !*text)
 		err = -ENOMEM;
 	if (err) {
@@ -397,5 +400,12 @@ void sl_metrics_print_reference(void)
 	puts("\n## Without a session\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n"
 	     "| `sluice_build_info` | gauge | `version` | The program that answers: always 1 |\n"
 	     "| `sluice_collect_seconds` | gauge |  | How long it took to ask all sessions for "
-	     "their status |");
+	     "their status (`sluice ps --metrics`) |\n"
+	     "| `sluice_service_viewers` | gauge |  | Clients that follow events (`sluice serve`) "
+	     "|\n"
+	     "| `sluice_service_events_missed_total` | counter |  | Events that viewers missed "
+	     "since they "
+	     "read too slowly (`sluice serve`) |\n"
+	     "| `process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds`, "
+	     "`process_start_time_seconds` | | | Of `sluice serve` |");
 }

@@ -12,22 +12,24 @@
 #ifndef SL_MONITOR_METRICS_H
 #define SL_MONITOR_METRICS_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "monitor/metrics_text.h"
 
-/* The metrics of these sessions, to a text that has been begun. -EINVAL: not a JSON array. */
-int sl_metrics_sessions(struct sl_metrics_text *out, const char *sessions, size_t bytes);
+/* The metrics of these sessions, to a text that has been begun. -EINVAL: not an array. */
+int sl_metrics_sessions(struct sl_metrics_text *out, const json_t *sessions);
 
-/* Version, and how long it took to ask the sessions. */
-void sl_metrics_self(struct sl_metrics_text *out, uint64_t collect_ns);
+/* The version of this program. */
+void sl_metrics_build(struct sl_metrics_text *out);
 
 /* CPU seconds, memory, descriptors and start of this process, for a program that is asked again
  * and again. What /proc does not tell is left out. */
 void sl_metrics_process(struct sl_metrics_text *out);
 
-/* Both of the first, as one text: what `sluice ps --metrics` prints. -EINVAL, -ENOMEM. */
+/* Both of the first, as one text, and how long it took to ask the sessions: what `sluice ps
+ * --metrics` prints. -EINVAL, -ENOMEM. */
 int sl_metrics_text_of(const char *sessions, size_t bytes, uint64_t collect_ns, char **text);
 
 /* The tables of docs/reference/metrics.md, on stdout. */

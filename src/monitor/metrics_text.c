@@ -107,5 +107,5 @@ void sl_metrics_real(struct sl_metrics_text *out, const char *suffix,
 		     const struct sl_metric_label *labels, double value)
 {
 	put_head(out, suffix, labels);
-	fprintf(out->stream, "%.9g\n", value);
+	fprintf(out->stream, "%.15g\n", value);
 }

@@ -163,7 +163,7 @@ def _(folder):
 # ---- a real Prometheus ----
 
 class Exporter:
-    """Answers each request with what `sluice ps --metrics` prints, at the address of this test."""
+    """Answers each request with what `sluice ps --metrics` prints, at the address of this test: for programs without `sluice serve`."""
 
     def __init__(self, folder):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -185,6 +185,70 @@ class Exporter:
         self.server.server_close()
 
 
+class Service:
+    """`sluice serve` at the address of this test, with a token where one is given."""
+
+    def __init__(self, folder, token=None):
+        (folder / "root").mkdir(exist_ok=True)
+        self.folder, self.token = folder, token
+        options = []
+        if token:
+            (folder / "tokens").write_text(f"view prometheus {token}\n")
+            (folder / "tokens").chmod(0o600)
+            options = ["--tokens", "tokens"]
+        port = folder / "service.port"
+        port.unlink(missing_ok=True)
+        self.program = Program("serve", "--listen", f"{address(3)}:0", "--root", "root", "--port_file", "service.port", *options, folder=folder)
+        wait_for("the service", lambda: (port.exists() and port.read_text().strip()) or not self.program.running())
+        check(self.program.running(), self.program.err())
+        self.target = f"{address(3)}:{port.read_text().strip()}"
+
+    def get(self, token=None):
+        """(HTTP status, headers, text) of /metrics."""
+        request = urllib.request.Request(f"http://{self.target}/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return reply.status, reply.headers, reply.read().decode()
+        except urllib.error.HTTPError as why:
+            return why.code, why.headers, why.read().decode()
+
+    def close(self):
+        self.program.send(signal.SIGTERM)
+        self.program.ends(0)
+
+
+def has_service(folder):
+    return run("serve", "--openapi", folder=folder).process.returncode == 0
+
+
+@case("sluice serve has them at /metrics, with its own; behind a token where there are tokens")
+def _(folder):
+    os.environ["SLUICE_RUN_DIR"] = str(folder / "sockets")
+    if not has_service(folder):
+        skip("this program has no sluice serve")
+    start(folder, "runs")
+    dies = start(folder, "dies", run_it=False)
+    service = Service(folder)
+    dies.send(signal.SIGKILL)
+    dies.process.wait()
+    text = wait_for("the crash", lambda: next((text for text in [service.get()[2]] if 'sluice_session_crashed{session="dies"} 1' in text), None))
+    equal(service.get()[1]["Content-Type"], "text/plain; version=0.0.4; charset=utf-8", "type")
+    is_clean(text)
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    mine, theirs = ({name.split("{")[0] for name in values} for values in (values, metrics(folder)[1]))
+    equal(sorted(mine ^ theirs), ["process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+                                  "sluice_collect_seconds", "sluice_service_events_missed_total", "sluice_service_viewers"], "what ps and serve do not share")
+    check(abs(float(values["process_start_time_seconds"]) - time.time()) < 300, f"start of the service: {values['process_start_time_seconds']}")
+    check(int(values['sluice_frames_settled_total{session="runs"}']) > 20, "frames")
+    service.close()
+    service = Service(folder, "0123456789abcdef0123456789abcdef")
+    equal(service.get()[0], 401, "status without a token")
+    equal(service.get("x" * 32)[0], 401, "status with a wrong token")
+    code, _, text = service.get(service.token)
+    check(code == 200 and "sluice_session_up" in text, f"with the token: {code} {text[:200]}")
+    service.close()
+
+
 def free_port():
     with http.server.HTTPServer((address(3), 0), http.server.BaseHTTPRequestHandler) as server:
         return server.server_address[1]
@@ -193,15 +257,17 @@ def free_port():
 class Prometheus:
     """Debian's, in a folder of its own, on a loopback address of this test."""
 
-    def __init__(self, folder, target):
+    def __init__(self, folder, target, token=None):
         if not PROMETHEUS:
             skip("prometheus is not installed")
         self.place = folder / "prometheus"
         self.place.mkdir()
         shutil.copy(RULES, self.place)
+        (self.place / "token").write_text(token or "")
+        access = {"authorization": {"credentials_file": "token"}} if token else {}
         (self.place / "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": f"{int(SCRAPES_S * 1000)}ms", "scrape_timeout": f"{int(SCRAPES_S * 1000)}ms", "evaluation_interval": "500ms"},
-            "rule_files": [RULES.name], "scrape_configs": [{"job_name": "sluice", "static_configs": [{"targets": [target]}]}]}))
+            "rule_files": [RULES.name], "scrape_configs": [{"job_name": "sluice", "static_configs": [{"targets": [target]}], **access}]}))
         self.address = f"{address(3)}:{free_port()}"
         self.program = Program("--config.file", "prometheus.yml", f"--web.listen-address={self.address}", "--storage.tsdb.path", "tsdb",
                                "--log.level=warn", folder=self.place, program=PROMETHEUS)
@@ -241,9 +307,10 @@ class Prometheus:
 def _(folder):
     good = start(folder, "good")
     start(folder, "bad", frontend={"skip": 0.1})
-    exporter = Exporter(folder)
+    token = "0123456789abcdef0123456789abcdef" if has_service(folder) else None
+    exporter = Service(folder, token) if token else Exporter(folder)
     try:
-        prometheus = Prometheus(folder, exporter.target)
+        prometheus = Prometheus(folder, exporter.target, token)
         settled = 'sluice_frames_settled_total{session="good"}'
         first = wait_for("the first scrape", lambda: prometheus.value(settled))
         wait_for("frames that come", lambda: prometheus.value(settled) > first + 100)
