@@ -1,10 +1,10 @@
 /* metrics.h - sessions as metrics for Prometheus: docs/reference/metrics.md lists them.
  *
  * Model:     a function of a list of sessions with their status, as `sluice ps --json` prints it
- *            (sl_remote_list_json()). Several sessions are told apart by the label `session`; of two
- *            with one name the living one counts. Counters are of the run: they begin again with
- *            the next one, which Prometheus takes for a restart. Outcomes, causes, drops and states
- *            are there from the beginning, with 0, so that increase() sees the first loss.
+ *            (sl_remote_list_json()). The label `session` tells sessions apart; of two with one
+ *            name the living one counts. Counters are of the run: they begin again with the next
+ *            one, which Prometheus takes for a restart. Outcomes, causes, drops and states are
+ *            there from the beginning, with 0, so that increase() sees the first loss.
  * Input:     of other processes: any JSON is taken, and what is missing or of another type is left
  *            out. tests/fuzz/metrics_fuzz.c feeds it with any bytes.
  * Threads:   any but data threads: it allocates.

@@ -3,7 +3,7 @@
  * Model:     one object with "call" and the members that this call has; any other member is a
  *            mistake. No input or output: tests/fuzz/request_fuzz.c feeds it with any bytes.
  * Ownership: texts in the structure belong to it, until sl_request_free().
- * Bounds:    64 KiB a line, 8 levels of brackets, 128 overrides, 64 metadata, 16 values of a point. */
+ * Bounds:    64 KiB a line, 8 levels of brackets, 128 overrides, 64 metadata, 16 values. */
 #ifndef SL_MONITOR_REQUEST_H
 #define SL_MONITOR_REQUEST_H
 

@@ -189,7 +189,7 @@ static void free_session(struct sl_session *s)
 {
 	sl_socket_close(s->socket);
 	sl_session_metadata_fini(&s->metadata);
-	sl_session_points_fini(&s->points);
+	sl_points_fini(&s->points);
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	for (unsigned i = 0; i < s->sets; i++)
@@ -228,8 +228,7 @@ static struct sl_session *make(void)
 	pthread_mutex_init(&s->lock, NULL);
 	sl_session_metadata_init(&s->metadata);
 	sl_session_init_env_metadata(s, &s->metadata_of_env);
-	sl_session_points_init(&s->points);
-	sl_session_init_env_points(&s->metadata_of_env);
+	sl_points_init(&s->points);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->changed, &attributes);

@@ -2,9 +2,9 @@
  *
  * Threads:   the control thread does all the work and owns every member, except: `wish`, `reason`
  *            and `state` are atomic, any thread; `lock` guards `receiver` (status from any thread
- *            must not see it go), `busy`, `last`, `error`, `run`, `asked` and `run_folder`; `folder.log`
- *            takes lines of any thread. While it is not busy the control
- *            thread rests, and configure() has the experiment. */
+ *            must not see it go), `busy`, `last`, `error`, `run`, `asked` and `run_folder`;
+ *            `folder.log` takes lines of any thread. While it is not busy the control thread
+ *            rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
 
@@ -25,7 +25,7 @@
 #include "session/folder/folder.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
-#include "session/points.h"
+#include "session/points/points.h"
 #include "session/session.h"
 #include "session/socket.h"
 #include "session/states.h"
@@ -102,7 +102,7 @@ struct sl_session {
 	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
-	struct sl_session_points points;
+	struct sl_points points;
 	struct sl_session_metadata metadata;
 	struct sl_socket *socket; /* NULL: it has no name */
 	char line[512];		  /* the first error line of this step; empty: there was none */

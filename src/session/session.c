@@ -196,7 +196,7 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 		s->run = 0;
 		s->run_folder[0] = '\0';
 		sl_session_begin_metadata(s);
-		sl_session_begin_points(s);
+		sl_points_begin(&s->points);
 		atomic_store(&s->reason_state, 0);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);

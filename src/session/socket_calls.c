@@ -275,7 +275,7 @@ static void point(struct sl_socket *s, struct sl_socket_client *c, const struct 
 	enum sl_state state = (enum sl_state)atomic_load(&s->session->state);
 	char message[300], why[200];
 	uint64_t number;
-	int err = sl_session_add_point(s->session, r, &number, why, sizeof(why));
+	int err = sl_points_add(&s->session->points, r, &number, why, sizeof(why));
 
 	if (!err) {
 		sl_socket_reply(c, sl_reply_point(number, state), now_ns);

@@ -271,11 +271,11 @@ static void points_are_of_a_run(void **state)
 	struct sl_remote *remote = connected("one");
 
 	is_refused(remote, "{\"call\":\"point\",\"frames\":1}", "state");
-	sl_session_begin_points(session);
+	sl_points_begin(&session->points);
 	is_taken(remote, "{\"call\":\"point\",\"first\":3,\"frames\":2,\"values\":{\"x\":1}}");
 	is_refused(remote, "{\"call\":\"point\",\"frames\":1,\"values\":{\"y\":1}}", "request");
 	assert_int_equal(session->points.n, 1);
-	sl_session_end_points(session);
+	sl_points_end(&session->points);
 	sl_remote_close(remote);
 	sl_session_close(session);
 }

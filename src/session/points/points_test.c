@@ -7,38 +7,27 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <sluice/env.h>
 
-#include "session/private.h"
+#include "session/points/points.h"
 
-#define EXPERIMENT                                                      \
-	"detector: {kind: pattern, modules: 2, rows: 4, columns: 64}\n" \
-	"link: {kind: shm}\ncontrol: {port: 0}\nsinks: ['null']\n"
-
-static struct sl_session *session;
+static struct sl_points points;
 static char why[200];
-
-static void no_line(void *arg, enum sl_log_level level, const char *line)
-{
-}
 
 static int setup(void **state)
 {
-	const struct sl_session_options options = {
-		.bytes = sizeof(options), .text = EXPERIMENT, .log = no_line};
-
-	setenv("SLUICE_SITE", "", 1);
-	return sl_session_open(&options, &session, NULL);
+	memset(&points, 0, sizeof(points));
+	sl_points_init(&points);
+	return 0;
 }
 
 static int teardown(void **state)
 {
-	sl_session_close(session);
+	sl_points_fini(&points);
 	return 0;
 }
 
@@ -56,8 +45,8 @@ static int add(uint64_t first, uint64_t frames, const char *a, double x, const c
 		request.value[request.values].name = b;
 		request.value[request.values++].value = y;
 	}
-	err = sl_session_add_point(session, &request, &number, why, sizeof(why));
-	assert_true(err || number == session->points.n - 1);
+	err = sl_points_add(&points, &request, &number, why, sizeof(why));
+	assert_true(err || number == points.n - 1);
 	return err;
 }
 
@@ -88,10 +77,9 @@ static void note(void *to, const struct sl_env_points *p)
 
 static struct got all(void)
 {
-	const struct sl_env_metadata *env = session->experiment->metadata;
 	struct got got = {.n = UINT64_MAX};
 
-	env->points(env->arg, note, &got);
+	sl_points_all(&points, note, &got);
 	return got;
 }
 
@@ -100,22 +88,22 @@ static void there_are_none_outside_of_a_run(void **state)
 	assert_int_equal(add(0, 5, NULL, 0, NULL, 0), -EPROTO);
 	assert_string_equal(why, "no run is under way");
 	assert_int_equal(all().n, 0);
-	sl_session_begin_points(session);
+	sl_points_begin(&points);
 	assert_int_equal(add(0, 5, NULL, 0, NULL, 0), 0);
-	sl_session_end_points(session);
+	sl_points_end(&points);
 	assert_int_equal(add(5, 5, NULL, 0, NULL, 0), -EPROTO);
 	assert_int_equal(all().n,
 			 1); /* of the run that has ended: its files may still be closing */
-	sl_session_begin_points(session);
+	sl_points_begin(&points);
 	assert_int_equal(all().n, 0);
-	sl_session_end_points(session);
+	sl_points_end(&points);
 }
 
 static void sinks_get_them_in_their_order(void **state)
 {
 	struct got got;
 
-	sl_session_begin_points(session);
+	sl_points_begin(&points);
 	assert_int_equal(add(0, 5, "x", 1.5, "y", -2), 0);
 	assert_int_equal(add(7, 6, "y", 3, "x", 4), 0);
 	assert_int_equal(add(20, 1, "y", 5, NULL, 0), 0);
@@ -129,33 +117,33 @@ static void sinks_get_them_in_their_order(void **state)
 	assert_true(got.value[0][0] == 1.5 && got.value[1][0] == -2);
 	assert_true(got.value[0][1] == 4 && got.value[1][1] == 3);
 	assert_true(isnan(got.value[0][2]) && got.value[1][2] == 5);
-	sl_session_end_points(session);
+	sl_points_end(&points);
 }
 
 static void the_first_one_names_the_values(void **state)
 {
-	sl_session_begin_points(session);
+	sl_points_begin(&points);
 	assert_int_equal(add(0, 5, "x", 1, NULL, 0), 0);
 	assert_int_equal(add(5, 5, "z", 1, NULL, 0), -EINVAL);
 	assert_non_null(strstr(why, "values.z"));
 	assert_int_equal(all().n, 1);
 	assert_int_equal(add(5, 5, NULL, 0, NULL, 0), 0); /* fewer are fine */
-	sl_session_end_points(session);
-	sl_session_begin_points(session);
+	sl_points_end(&points);
+	sl_points_begin(&points);
 	assert_int_equal(add(0, 5, "z", 1, NULL, 0), 0); /* another run, another scan */
-	sl_session_end_points(session);
+	sl_points_end(&points);
 }
 
 static void a_run_has_a_bounded_number_of_them(void **state)
 {
-	sl_session_begin_points(session);
+	sl_points_begin(&points);
 	for (unsigned i = 0; i < SL_POINTS_MOST; i++)
 		assert_int_equal(add(i, 1, "x", i, NULL, 0), 0);
 	assert_int_equal(add(SL_POINTS_MOST, 1, "x", 0, NULL, 0), -E2BIG);
 	assert_non_null(strstr(why, "65536"));
 	assert_int_equal(all().n, SL_POINTS_MOST);
-	assert_int_equal(session->points.value[0][SL_POINTS_MOST - 1], SL_POINTS_MOST - 1);
-	sl_session_end_points(session);
+	assert_int_equal(points.value[0][SL_POINTS_MOST - 1], SL_POINTS_MOST - 1);
+	sl_points_end(&points);
 }
 
 int main(void)

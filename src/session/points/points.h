@@ -7,8 +7,8 @@
  *            Sinks that write a file get all points when it closes.
  * Threads:   any; `lock` is a lock of its own, and no other is taken while it is held.
  * Bounds:    65536 points, 16 values each: 10 MB at most, taken as points come. */
-#ifndef SL_SESSION_POINTS_H
-#define SL_SESSION_POINTS_H
+#ifndef SL_SESSION_POINTS_POINTS_H
+#define SL_SESSION_POINTS_POINTS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,12 +17,11 @@
 
 #include "monitor/request.h"
 
-struct sl_session;
-struct sl_env_metadata;
+struct sl_env_points;
 
 enum { SL_POINTS_MOST = 65536 };
 
-struct sl_session_points {
+struct sl_points {
 	pthread_mutex_t lock;
 	bool in_run;
 	uint32_t values;
@@ -32,19 +31,20 @@ struct sl_session_points {
 	double *value[SL_REQUEST_VALUES];
 };
 
-void sl_session_points_init(struct sl_session_points *points);
-void sl_session_points_fini(struct sl_session_points *points);
+void sl_points_init(struct sl_points *points);
+void sl_points_fini(struct sl_points *points);
 
 /* From here to the end clients may report points of the run. */
-void sl_session_begin_points(struct sl_session *session);
-void sl_session_end_points(struct sl_session *session);
+void sl_points_begin(struct sl_points *points);
+void sl_points_end(struct sl_points *points);
 
 /* Report one; *number counts from 0. -EPROTO: no run is under way; -EINVAL, -E2BIG, -ENOMEM: `why`
  * says what is wrong. */
-int sl_session_add_point(struct sl_session *session, const struct sl_request *request,
-			 uint64_t *number, char *why, size_t why_bytes);
+int sl_points_add(struct sl_points *points, const struct sl_request *request, uint64_t *number,
+		  char *why, size_t why_bytes);
 
-/* For `points` of struct sl_env_metadata; arg: the session. */
-void sl_session_init_env_points(struct sl_env_metadata *env);
+/* A copy of all of them for a function, which may take its time. */
+void sl_points_all(struct sl_points *points,
+		   void (*all)(void *to, const struct sl_env_points *points), void *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* points.c - the points of a scan. */
-#include "session/points.h"
+#include "session/points/points.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,17 +11,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "session/private.h"
 
 enum { FIRST_ROOM = 64 };
 
-void sl_session_points_init(struct sl_session_points *p)
+void sl_points_init(struct sl_points *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
 }
 
 /* With `lock` held, or no other thread. */
-static void forget(struct sl_session_points *p)
+static void forget(struct sl_points *p)
 {
 	free(p->first);
 	free(p->frames);
@@ -34,30 +33,30 @@ static void forget(struct sl_session_points *p)
 	p->n = p->room = p->values = 0;
 }
 
-void sl_session_points_fini(struct sl_session_points *p)
+void sl_points_fini(struct sl_points *p)
 {
 	forget(p);
 	pthread_mutex_destroy(&p->lock);
 }
 
-void sl_session_begin_points(struct sl_session *s)
+void sl_points_begin(struct sl_points *p)
 {
-	pthread_mutex_lock(&s->points.lock);
-	forget(&s->points);
-	s->points.in_run = true;
-	pthread_mutex_unlock(&s->points.lock);
+	pthread_mutex_lock(&p->lock);
+	forget(p);
+	p->in_run = true;
+	pthread_mutex_unlock(&p->lock);
 }
 
-void sl_session_end_points(struct sl_session *s)
+void sl_points_end(struct sl_points *p)
 {
-	pthread_mutex_lock(&s->points.lock);
-	s->points.in_run = false;
-	pthread_mutex_unlock(&s->points.lock);
+	pthread_mutex_lock(&p->lock);
+	p->in_run = false;
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- one more ---- */
 
-static uint32_t find(const struct sl_session_points *p, const char *name)
+static uint32_t find(const struct sl_points *p, const char *name)
 {
 	uint32_t v = 0;
 
@@ -67,8 +66,7 @@ static uint32_t find(const struct sl_session_points *p, const char *name)
 }
 
 /* The first point says which values there are. */
-static int take_names(struct sl_session_points *p, const struct sl_request *r, char *why,
-		      size_t why_bytes)
+static int take_names(struct sl_points *p, const struct sl_request *r, char *why, size_t why_bytes)
 {
 	for (uint32_t i = 0; i < r->values; i++) {
 		uint32_t v = find(p, r->value[i].name);
@@ -102,7 +100,7 @@ static bool grow_values(double **column, uint64_t room)
 	return more != NULL;
 }
 
-static int make_room(struct sl_session_points *p)
+static int make_room(struct sl_points *p)
 {
 	uint64_t room = p->room ? 2 * p->room : FIRST_ROOM;
 	bool done;
@@ -117,7 +115,7 @@ static int make_room(struct sl_session_points *p)
 	return done ? 0 : -ENOMEM;
 }
 
-static int add(struct sl_session_points *p, const struct sl_request *r, char *why, size_t why_bytes)
+static int add(struct sl_points *p, const struct sl_request *r, char *why, size_t why_bytes)
 {
 	int err;
 
@@ -146,16 +144,16 @@ static int add(struct sl_session_points *p, const struct sl_request *r, char *wh
 	return 0;
 }
 
-int sl_session_add_point(struct sl_session *s, const struct sl_request *r, uint64_t *number,
-			 char *why, size_t why_bytes)
+int sl_points_add(struct sl_points *p, const struct sl_request *r, uint64_t *number, char *why,
+		  size_t why_bytes)
 {
 	int err;
 
-	pthread_mutex_lock(&s->points.lock);
-	err = add(&s->points, r, why, why_bytes);
+	pthread_mutex_lock(&p->lock);
+	err = add(p, r, why, why_bytes);
 	if (!err)
-		*number = s->points.n - 1;
-	pthread_mutex_unlock(&s->points.lock);
+		*number = p->n - 1;
+	pthread_mutex_unlock(&p->lock);
 	return err;
 }
 
@@ -171,7 +169,7 @@ static void *copied(const void *column, uint64_t n)
 }
 
 /* A copy of all columns: a sink may write for a long time, and clients must not wait for it. */
-static bool copy_points(struct sl_session_points *p, struct sl_session_points *copy)
+static bool copy_points(struct sl_points *p, struct sl_points *copy)
 {
 	bool done;
 
@@ -191,14 +189,14 @@ static bool copy_points(struct sl_session_points *p, struct sl_session_points *c
 	return done;
 }
 
-static void all_points(void *arg, void (*all)(void *to, const struct sl_env_points *points),
-		       void *to)
+void sl_points_all(struct sl_points *p, void (*all)(void *to, const struct sl_env_points *points),
+		   void *to)
 {
-	struct sl_session_points copy = {.n = 0};
+	struct sl_points copy = {.n = 0};
 	const char *name[SL_REQUEST_VALUES];
 	const double *value[SL_REQUEST_VALUES];
 
-	if (copy_points(&((struct sl_session *)arg)->points, &copy)) {
+	if (copy_points(p, &copy)) {
 		const struct sl_env_points points = {.n = copy.n,
 						     .first = copy.first,
 						     .frames = copy.frames,
@@ -216,9 +214,4 @@ static void all_points(void *arg, void (*all)(void *to, const struct sl_env_poin
 		sl_warn("no memory for the points of the scan: they are left out");
 	}
 	forget(&copy);
-}
-
-void sl_session_init_env_points(struct sl_env_metadata *env)
-{
-	env->points = all_points;
 }
