@@ -72,7 +72,7 @@ const struct sl_command sl_commands[] = {
 	 "AGE is the\n"
 	 "time since the last progress. 'crashed': the session is not there any more and did not "
 	 "close.\n"
-	 "docs/how-to/control-a-session.md tells more."},
+	 "docs/how-to/control-a-session.md tells more; of --metrics, docs/how-to/prometheus.md."},
 	{"ctl",
 	 "ctl NAME [status|configure|arm|start|pause|resume|stop|abort|metadata|wait|watch|close] "
 	 "[options]",
@@ -135,7 +135,8 @@ const struct sl_command sl_commands[] = {
 	 "killed can be started again, and goes on with the sources as they are. "
 	 "docs/how-to/restart.md "
 	 "tells how."},
-	{"list", "list [link|detector|stage|unit|sink|section|states|errors|NAME] [--markdown]",
+	{"list",
+	 "list [link|detector|stage|unit|sink|section|states|errors|metrics|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL, true},
 	{"show", "show EXPERIMENT.yaml|RUN.nxs [options]",
 	 "Draw a frame of an experiment's detector, or of a run's file, as PNG.", sl_cmd_show,

@@ -2,9 +2,9 @@
  *
  * Threads:   the control thread does all the work and owns every member, except: `wish`, `reason`
  *            and `state` are atomic, any thread; `lock` guards `receiver` (status from any thread
- *            must not see it go), `busy`, `last`, `error`, `run` and `run_folder`; `folder.log`
- *            takes lines of any thread. While it is not busy the control
- *            thread rests, and configure() has the experiment. */
+ *            must not see it go), `busy`, `last`, `error`, `run`, `asked` and `run_folder`;
+ *            `folder.log` takes lines of any thread. While it is not busy the control thread
+ *            rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
 
@@ -26,6 +26,7 @@
 #include "session/folder/picture.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
+#include "session/points/points.h"
 #include "session/session.h"
 #include "session/socket.h"
 #include "session/states.h"
@@ -40,6 +41,12 @@ enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_CLOSE = 1 << 4,
 	       SL_WISH_NO_FRONT_END = 1 << 5,
 	       SL_WISH_PAUSE = 1 << 6,
+};
+
+struct sl_session_asked { /* what the experiment asks of the detector */
+	char detector[SL_STATUS_NAME];
+	uint64_t frames, dark_frames;
+	double rate_Hz;
 };
 
 struct sl_session {
@@ -87,6 +94,7 @@ struct sl_session {
 	struct sl_run_folder folder;	  /* of the run under way */
 	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
 	uint64_t runs;			  /* that this session has begun */
+	struct sl_session_asked asked;	  /* of the detector. With `lock` held */
 	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
 
 	struct sl_session_pictures pictures; /* of a live session's runs */
@@ -97,6 +105,7 @@ struct sl_session {
 	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
+	struct sl_points points;
 	struct sl_session_metadata metadata;
 	struct sl_socket *socket; /* NULL: it has no name */
 	char line[512];		  /* the first error line of this step; empty: there was none */

@@ -319,5 +319,6 @@ void sl_session_run(struct sl_session *s)
 	sl_session_end_folder(s, state);
 	sl_session_picture_end(&s->pictures);
 	sl_session_end_metadata(s);
+	sl_points_end(&s->points);
 	sl_session_set_state(s, state);
 }

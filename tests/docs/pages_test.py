@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
+import control_pages  # noqa: E402
 import extract  # noqa: E402
 import share_pages  # noqa: E402
 
@@ -536,7 +537,8 @@ def check_pip(out, installed, command):
 
 # ---- every command of a page ----
 
-PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts")
+PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
+         "prometheus", "lima", "bluesky")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
@@ -832,6 +834,7 @@ def main():
             check_follow(out, installed)
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
+            control_pages.check(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)
