@@ -8,14 +8,10 @@
 #include "monitor/status_json.h"
 #include "session/metadata.h"
 #include "session/private.h"
+#include "session/samples.h"
 
-struct sample {
-	uint64_t ns, frames, bytes; /* ns 0: none */
-	uint64_t run;
-};
-
-struct sl_session_calls {	 /* of the socket's thread */
-	struct sample sample[2]; /* of a second or two ago, of the last second */
+struct sl_session_calls { /* of the socket's thread */
+	struct sl_samples samples;
 	struct sl_status status;
 	struct sl_metadata metadata;
 };
@@ -44,38 +40,7 @@ static void take_sample(void *arg)
 {
 	struct sl_session_calls *s = ((struct sl_session *)arg)->calls;
 
-	s->sample[0] = s->sample[1];
-	s->sample[1] = (struct sample){s->status.taken_ns, s->status.frames, s->status.pixel_bytes,
-				       s->status.run};
-}
-
-static bool is_before(const struct sample *from, const struct sl_status *now)
-{
-	return from->ns && now->taken_ns > from->ns && now->run == from->run &&
-	       now->frames >= from->frames && now->pixel_bytes >= from->bytes;
-}
-
-/* Over one to two seconds; from the first frame on, in the first seconds of a run. 0 when no run is
- * under way. */
-static struct sl_rates rates(const struct sl_session_calls *s)
-{
-	const struct sl_status *now = &s->status;
-	const struct sample first = {now->first_ns, 0, 0, now->run};
-	const struct sample *from = &s->sample[!is_before(&s->sample[0], now)];
-	struct sl_rates r = {0};
-	double seconds;
-
-	if (now->state == SL_STATE_ENDED || now->state == SL_STATE_FAULT)
-		return r;
-	if (first.ns && (!is_before(from, now) || first.ns > from->ns))
-		from = &first;
-	if (!is_before(from, now))
-		return r;
-	r.window_ns = now->taken_ns - from->ns;
-	seconds = (double)r.window_ns * 1e-9;
-	r.frames_per_s = (double)(now->frames - from->frames) / seconds;
-	r.bytes_per_s = (double)(now->pixel_bytes - from->bytes) / seconds;
-	return r;
+	sl_samples_take(&s->samples, &s->status);
 }
 
 static char *status_line(void *arg, const char *call)
@@ -88,7 +53,7 @@ static char *status_line(void *arg, const char *call)
 
 	sl_session_error(session, &error);
 	sl_session_copy_metadata(session, &s->metadata);
-	document.rates = rates(s);
+	document.rates = sl_samples_rates(&s->samples, &s->status);
 	document.taken_unix_ns = sl_clock_unix_ns();
 	return sl_reply_status(call, &document);
 }
