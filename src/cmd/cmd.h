@@ -29,6 +29,7 @@ int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_audit(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_session(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_serve(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_convert(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_cut(const struct sl_command *command, int argc, char **argv);

@@ -88,6 +88,17 @@ const struct sl_command sl_commands[] = {
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},
+	{"serve", "serve [--listen ADDRESS:PORT] [--root DIR] [--experiments DIR] [options]",
+	 "Be the service of this host: sessions, runs and experiments over HTTP, and a live page.",
+	 sl_cmd_serve,
+	 "Sessions are processes of their own: the service may end, or be killed, and a run does "
+	 "not "
+	 "notice.\n"
+	 "Without --tokens every program of this host may do everything. docs/how-to/serve.md "
+	 "tells how to "
+	 "run it,\n"
+	 "docs/reference/api.md what it answers.",
+	 true},
 	{"share", "share [NAME|URL|serve NAME] [options]",
 	 "List memory that can be followed: of live runs, and of other programs of this user.",
 	 sl_cmd_share,

@@ -147,14 +147,21 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 static int understand(struct sl_reader *r)
 {
 	struct sl_experiment *e = r->e;
+	int distrust = 0;
 
 	sl_experiment_read(r);
+	if (r->err != -ENOMEM)
+		distrust = sl_experiment_distrust_paths(e, !(r->bad & ~SL_SECTION_PARAMETERS));
+	if (distrust)
+		return distrust; /* before a file that it names is read */
 	if (e->control.port)
 		e->control.port += e->port_offset;
 	if (!(r->bad & SL_SECTION_CONTROL))
 		note(r, sl_experiment_token(e));
 	if (r->err != -ENOMEM)
 		note(r, sl_experiment_check(e, r->bad));
+	if (!r->err)
+		r->err = sl_experiment_check_parameters(e);
 	/* The text is stored with the run: a reader of the file must not learn the secret. */
 	sl_experiment_hide_tokens(e->config);
 	if (!r->err && !(e->text = sl_config_text(e->config)))
@@ -211,6 +218,7 @@ void sl_experiment_close(struct sl_experiment *e)
 	free(e->link_state);
 	free(e->unit_state);
 	free(e->text);
+	free(e->parameters);
 	sl_refined_free(&e->refined);
 	sl_experiment_forget_states(e);
 	sl_experiment_forget_outputs(e);

@@ -24,7 +24,9 @@ VENDOR = {
     "lz4.h": ("src/codec/",),
     "zstd.h": ("src/codec/",),
     "zmq.h": ("src/sink/stream2/", "bench/"),
-    "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
+    "jansson.h": ("src/monitor/", "src/client/", "src/service/"),  # the client library has no other folder
+    "microhttpd.h": ("src/service/http/",),
+    "gnutls": ("src/service/http/server.c",),
     "png.h": ("src/cmd/show/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
     "liburing.h": ("src/raw/uring.c",),
