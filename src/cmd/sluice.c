@@ -228,6 +228,9 @@ const struct sl_command sl_commands[] = {
 	 "byte that\n"
 	 "arrives is checked.\n\n"
 	 "exit status: 0 all went well; 1 it did not; 2 a message was not as it should be."},
+	{"image-server", "image-server --session NAME --fd N [options]",
+	 "Make images of a live session for the service, which starts this by itself.",
+	 sl_cmd_image_server, NULL, .hidden = true},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -239,7 +242,8 @@ static void print_usage(FILE *out)
 		"usage: sluice COMMAND [options]\n\n",
 		SL_VERSION);
 	for (const struct sl_command *c = sl_commands; c->name; c++)
-		fprintf(out, "  %-10s %s\n", c->name, c->doc);
+		if (!c->hidden)
+			fprintf(out, "  %-10s %s\n", c->name, c->doc);
 	fprintf(out, "\n  sluice COMMAND --help tells more; sluice --version.\n");
 }
 

@@ -25,6 +25,7 @@
 #include "session/folder/folder.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
+#include "session/picture.h"
 #include "session/session.h"
 #include "session/socket.h"
 #include "session/states.h"
@@ -49,7 +50,7 @@ struct sl_session {
 	char *set[SL_SESSION_SETS];
 	unsigned sets, option_sets; /* in use; those of the options */
 	uint32_t summary_version;
-	bool emulate;
+	bool emulate, live;
 	int text_fd; /* holds the experiment's text; -1: it is a file */
 	struct sl_session_hooks hooks;
 
@@ -87,6 +88,8 @@ struct sl_session {
 	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
 	uint64_t runs;			  /* that this session has begun */
 	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
+
+	struct sl_session_pictures pictures; /* of a live session's runs */
 
 	bool probed; /* the plug-ins of this configuration survive open() */
 
@@ -147,6 +150,9 @@ void sl_session_end_child(struct sl_session *session);
 int sl_session_begin_folder(struct sl_session *session);
 /* The result is written, and the folder closed. `state` is the one in which the run ends. */
 void sl_session_end_folder(struct sl_session *session, enum sl_state state);
+
+/* A live session's run gets a picture; after its sinks were opened. */
+void sl_session_begin_picture(struct sl_session *session);
 
 /* ---- words.c ---- */
 /* The outputs get their paths of this run, which has its number, and its folder if any. */

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/show/picture.h"
+#include "picture/picture.h"
 #include "experiment/experiment.h"
 #include "session/outputs.h"
 

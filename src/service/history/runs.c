@@ -160,7 +160,7 @@ int sl_history_refresh(struct sl_history *h)
 {
 	struct timespec now;
 	struct stat st;
-	uint64_t *number;
+	uint64_t *number = NULL;
 	size_t n;
 	int err;
 
@@ -225,7 +225,9 @@ static json_t *pictured(int folder)
 {
 	char name[256];
 
-	find_in(folder, ".nxs", name, sizeof(name));
+	find_in(folder, "picture.png", name, sizeof(name));
+	if (!name[0])
+		find_in(folder, ".nxs", name, sizeof(name));
 	return json_boolean(name[0] != 0);
 }
 
