@@ -190,7 +190,7 @@ int sl_session_read(struct sl_session *s)
 
 static void free_session(struct sl_session *s)
 {
-	sl_socket_close(s->socket);
+	sl_session_close_socket(s);
 	sl_session_metadata_fini(&s->metadata);
 	sl_points_fini(&s->points);
 	if (s->experiment)
@@ -276,7 +276,7 @@ int sl_session_open_with(const struct sl_session_options *options,
 		sl_run_folder_warn_of_crashes(s->root);
 	atomic_store(&s->state, SL_STATE_CONFIGURED);
 	if (!err && known.name)
-		err = sl_socket_open(s, known.name, known.root);
+		err = sl_session_open_socket(s, known.name, known.root);
 	if (!err)
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
 	sl_log_set_target(before);

@@ -107,14 +107,22 @@ struct sl_session {
 	struct sl_error error; /* the first of the run */
 	struct sl_points points;
 	struct sl_session_metadata metadata;
-	struct sl_socket *socket; /* NULL: it has no name */
-	char line[512];		  /* the first error line of this step; empty: there was none */
+	struct sl_socket *socket;	/* NULL: it has no name */
+	struct sl_session_calls *calls; /* of the socket */
+	char line[512]; /* the first error line of this step; empty: there was none */
 };
 
 /* ---- open.c ---- */
 int sl_session_add_sets(struct sl_session *session, const char *const *set, size_t sets);
 /* Read and check; the former experiment goes only if that succeeds. */
 int sl_session_read(struct sl_session *session);
+
+/* ---- calls.c ---- */
+/* The session takes its name and listens. Logged, and the session's error set, where that fails.
+ * hooks.may_lack_socket: warn and go on where the folder of sockets cannot be used. root: of run
+ * folders; NULL: none. */
+int sl_session_open_socket(struct sl_session *session, const char *name, const char *root);
+void sl_session_close_socket(struct sl_session *session);
 
 /* ---- session.c ---- */
 void *sl_session_main(void *session); /* the control thread */

@@ -7,33 +7,16 @@
 #include "base/clock.h"
 #include "monitor/result.h"
 #include "monitor/summary.h"
+#include "session/errors.h"
 #include "session/outputs.h"
 #include "session/private.h"
 #include "session/probe.h"
-
-/* The code of what an earlier function has logged. */
-static enum sl_error_code code_of(int err, enum sl_error_code otherwise)
-{
-	switch (-err) {
-	case EADDRINUSE:
-	case EADDRNOTAVAIL:
-		return SL_ERROR_ADDRESS;
-	case ENOMEM:
-		return SL_ERROR_MEMORY;
-	case ENOSPC:
-	case EROFS:
-	case EDQUOT:
-		return SL_ERROR_OUTPUT;
-	default:
-		return otherwise;
-	}
-}
 
 /* A step of a run: the first error line that it logged is the message. */
 static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
 {
 	if (err)
-		return sl_session_fail(s, code_of(err, otherwise), err, strerror(-err));
+		return sl_session_fail(s, sl_error_code_of(err, otherwise), err, strerror(-err));
 	sl_session_forget_line(s);
 	return 0;
 }
