@@ -16,7 +16,7 @@
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
-extern const struct sl_option sl_axis_options[];
+extern const struct sl_option sl_axis_options[], sl_flight_options[];
 
 /* Load what `plugins` names: before add-ons are looked for. Logged with file and line. */
 int sl_experiment_plugins(struct sl_config *config);
@@ -39,6 +39,7 @@ enum sl_section_bit {
 	SL_SECTION_GEOMETRY = 1 << 13,
 	SL_SECTION_GONIOMETER = 1 << 14,
 	SL_SECTION_METADATA = 1 << 15,
+	SL_SECTION_FLIGHT = 1 << 16,
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */

@@ -41,6 +41,8 @@ enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_PAUSE = 1 << 6,
 };
 
+struct sl_recorder;
+
 struct sl_session {
 	const char *name; /* of the experiment, for messages: its path, or "text" */
 	char *path, *transfer, *summary, *outcomes, *port_file, *program; /* "": none */
@@ -81,6 +83,11 @@ struct sl_session {
 	uint64_t abandoned_ns;			   /* 0: they were not given up */
 	uint64_t started_unix_ns;
 	bool paused;
+
+	/* The recorder is made for the first run that wants it. */
+	struct sl_recorder *recorder;	  /* NULL: none. Set with `lock` held */
+	int flight_dir;			  /* where its files go, in a run; -1: nowhere */
+	char flight_path[SL_STATUS_PATH]; /* of flight.json, if it is there. With `lock` held */
 
 	struct sl_part_file summary_file; /* locked while a run is under way; fd -1: none */
 	struct sl_run_folder folder;	  /* of the run under way */
@@ -143,6 +150,12 @@ void sl_session_end_folder(struct sl_session *session, enum sl_state state);
 /* ---- words.c ---- */
 /* The outputs get their paths of this run, which has its number, and its folder if any. */
 int sl_session_place_outputs(struct sl_session *session);
+
+/* ---- flight.c ---- */
+/* Every source has its plan; the receiver is about to start. */
+void sl_session_begin_flight(struct sl_session *session);
+/* Its status is final; before the receiver closes. Nothing where it was not begun. */
+void sl_session_end_flight(struct sl_session *session);
 
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */

@@ -15,7 +15,7 @@
 
 /* Room for the result on a disk that is full at the end: a summary has about 6 KiB, and 1.5 KiB
  * more for each module; metadata may have 70 KiB. */
-enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 8 };
+enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 12 };
 
 static int make(struct sl_session *s)
 {
@@ -64,6 +64,8 @@ static int spare_own_files(struct sl_session *s)
 {
 	static const char *const own[][2] = {{"run", "log"},
 					     {"experiment", "yaml"},
+					     {"flight", "json"},
+					     {"flight", "pcapng"},
 					     {"result", "json"},
 					     {"result", "json.part"}};
 	const char *const ours[] = {s->summary, s->outcomes};
@@ -74,11 +76,11 @@ static int spare_own_files(struct sl_session *s)
 
 	snprintf(path[n], sizeof(path[n]), "%s/lock", s->folder.path);
 	n++;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		sl_run_folder_name(&plain, own[i][0], own[i][1], name, sizeof(name));
 		snprintf(path[n++], sizeof(path[0]), "%s/%s", s->folder.path, name);
 		sl_run_folder_name(&s->folder, own[i][0], own[i][1], name, sizeof(name));
-		if (s->folder.transfer[0] && i < 3)
+		if (s->folder.transfer[0] && strcmp(own[i][1], "json.part") != 0)
 			snprintf(path[n++], sizeof(path[0]), "%s/%s", s->folder.path, name);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -24,7 +24,7 @@ VENDOR = {
     "lz4.h": ("src/codec/",),
     "zstd.h": ("src/codec/",),
     "zmq.h": ("src/sink/stream2/", "bench/"),
-    "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
+    "jansson.h": ("src/monitor/", "src/client/", "src/flight/", "src/explain/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
     "liburing.h": ("src/raw/uring.c",),
