@@ -11,11 +11,6 @@ static uint64_t thrown_away(const struct sl_case *c)
 	return c->drop[SL_DROP_FULL];
 }
 
-static const char *file_of(const struct sl_case *c)
-{
-	return c->experiment[0] ? c->experiment : "EXPERIMENT.yaml";
-}
-
 static void prove_full(const struct sl_case *c, struct sl_finding *f)
 {
 	sl_prove(f, "packets_thrown_away", (double)thrown_away(c), "");
@@ -100,7 +95,7 @@ static void mend_buffer(const struct sl_case *c, struct sl_finding *f)
 			  : ", or let front ends take credits (link.credits: true): then they send "
 			    "no more than it holds");
 	if (c->receive_buffer_wanted)
-		sl_command(f, "sluice run %s --set link.receive_buffer=%llu", file_of(c), wanted);
+		sl_command(f, "sluice run %s --set link.receive_buffer=%llu", sl_case_file(c), wanted);
 	else
 		sl_command(f, "sudo sysctl -w net.core.rmem_max=%llu", wanted);
 }
@@ -110,6 +105,7 @@ static double too_small(const struct sl_case *c)
 {
 	double bytes = sl_case_buffer_bytes(c), ms = sl_case_buffer_ms(c);
 	struct sl_case_threads t;
+	struct sl_case_stop stop;
 
 	if (!c->has_flight)
 		return 0.5;
@@ -117,6 +113,8 @@ static double too_small(const struct sl_case *c)
 		return 0.93;
 	if (ms > 0 && ms < 2)
 		return 0.9;
+	if (sl_case_stopped(c, &stop))
+		return 0;
 	/* The thread that empties it came in time. */
 	return link_threads(c, &t) && t.wait_ms < ms / 2 && t.run_share < 0.9 ? 0.5 : 0;
 }
@@ -157,12 +155,12 @@ static void mend_starved(const struct sl_case *c, struct sl_finding *f, double t
 	} else if (c->cpus_allowed && c->cpus_allowed < c->cpus_online) {
 		sl_advise(f, "It may use %d of %d cpus: give it more.", c->cpus_allowed,
 			  c->cpus_online);
-		sl_command(f, "taskset -c 0-%d sluice run %s", c->cpus_online - 1, file_of(c));
+		sl_command(f, "taskset -c 0-%d sluice run %s", c->cpus_online - 1, sl_case_file(c));
 	} else {
 		sl_advise(f, "Keep other programs off its cpus (threads.cpus, isolcpus=), or give "
 			     "it a better priority than theirs.");
 		sl_command(f, "sudo nice -n -10 sluice run %s   # top -H shows who had the cpus",
-			   file_of(c));
+			   sl_case_file(c));
 	}
 }
 
@@ -181,7 +179,7 @@ static void tell_starved(const struct sl_case *c, struct sl_finding *f, const ch
 	sl_say(f,
 	       "The receiver was starved of cpu: %s waited for one %.0f ms at a time, %.0f %% of "
 	       "the time%s; %s.",
-	       who, t->wait_ms, 100 * (t->wait_share < 1 ? t->wait_share : 1), quota, effect);
+	       who, t->wait_ms, 100 * t->wait_share, quota, effect);
 	mend_starved(c, f, throttled_ms);
 	sl_prove(f, "waited_for_cpu", t->wait_ms, "ms");
 	sl_prove(f, "waited_share", t->wait_share, "");
@@ -236,14 +234,14 @@ bool sl_rule_busy_link_thread(const struct sl_case *c, struct sl_finding *f)
 	sl_say(f,
 	       "The link thread could not keep pace: it ran %.0f %% of the time, and the kernel "
 	       "had no room for %llu packets that it should have taken.",
-	       100 * (t.run_share < 1 ? t.run_share : 1), (unsigned long long)thrown_away(c));
+	       100 * t.run_share, (unsigned long long)thrown_away(c));
 	sl_advise(f, "%s",
 		  c->modules > 1 ? "Let more threads take packets; modules are shared out among "
 				   "them."
 				 : "One module has one thread: send less, or in larger packets "
 				   "(link.pmtu).");
 	if (c->modules > 1)
-		sl_command(f, "sluice run %s --set link.pollers=%u", file_of(c),
+		sl_command(f, "sluice run %s --set link.pollers=%u", sl_case_file(c),
 			   c->modules < 4 ? c->modules : 4);
 	sl_prove(f, "link_thread_ran", t.run_share, "");
 	prove_full(c, f);

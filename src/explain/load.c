@@ -103,6 +103,20 @@ static void name_flight(const char *result, const char *transfer, char *path, si
 			 name);
 }
 
+/* The other way round. */
+static void name_result(const char *flight, char *path, size_t bytes)
+{
+	const char *slash = strrchr(flight, '/'), *name = slash ? slash + 1 : flight;
+	int folder = (int)(name - flight), length = (int)strlen(name);
+	const int ending = (int)strlen(".flight.json");
+
+	if (!strncmp(name, "flight.", 7))
+		snprintf(path, bytes, "%.*sresult.%s", folder, flight, name + 7);
+	else
+		snprintf(path, bytes, "%.*s%.*s.json", folder, flight,
+			 length > ending ? length - ending : length, name);
+}
+
 /* ---- one file ---- */
 
 static int add_transfers(const char *path, const char *run, json_t *transfers,
@@ -156,9 +170,12 @@ static int add_file(const char *path, const char *run, struct sl_explanation **l
 		err = add_transfers(path, run, json_object_get(json, "transfers"), list, n, why,
 				    why_bytes);
 	} else if (json_is_array(json_object_get(json, "series"))) {
-		struct texts alone = {.flight = t.result, .flight_bytes = t.result_bytes};
+		struct texts both = {.flight = t.result, .flight_bytes = t.result_bytes};
 
-		err = add(&alone, run, "", list, n, why, why_bytes);
+		name_result(path, flight, sizeof(flight));
+		read_file(flight, &both.result, &both.result_bytes);
+		err = add(&both, run, "", list, n, why, why_bytes);
+		free(both.result);
 	} else {
 		name_flight(path, "", flight, sizeof(flight));
 		find_flight(flight, json, &t);

@@ -75,6 +75,13 @@ static bool is_near(const struct sl_case *c, size_t sample)
 
 /* ---- ledger ---- */
 
+/* A session calls an experiment that came as a text so. */
+const char *sl_case_file(const struct sl_case *c)
+{
+	return c->experiment[0] && strcmp(c->experiment, "text") ? c->experiment
+								 : "EXPERIMENT.yaml";
+}
+
 uint64_t sl_case_lost(const struct sl_case *c)
 {
 	uint64_t lost = 0;
@@ -139,6 +146,12 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
+/* What a thread waited is counted when it has got a cpu: perhaps of earlier samples, too. */
+static double share(double part, double whole)
+{
+	return part < whole ? part / whole : 1;
+}
+
 bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case_threads *t)
 {
 	char begin[80];
@@ -161,8 +174,8 @@ bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case
 			if (!is_near(c, i))
 				continue;
 			t->wait_ms = larger(t->wait_ms, waited / (times > 1 ? times : 1) * 1e-6);
-			t->wait_share = larger(t->wait_share, waited / ns);
-			t->run_share = larger(t->run_share, difference(run, i) / ns);
+			t->wait_share = larger(t->wait_share, share(waited, ns));
+			t->run_share = larger(t->run_share, share(difference(run, i), ns));
 		}
 	}
 	return any;

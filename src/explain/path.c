@@ -3,11 +3,6 @@
 
 #include "explain/private.h"
 
-static const char *file_of(const struct sl_case *c)
-{
-	return c->experiment[0] ? c->experiment : "EXPERIMENT.yaml";
-}
-
 static const char *interface_of(const struct sl_case *c)
 {
 	return c->interface[0] ? c->interface : "INTERFACE";
@@ -116,7 +111,7 @@ bool sl_rule_wrong_mtu(const struct sl_case *c, struct sl_finding *f)
 	} else {
 		sl_advise(f, "Raise the MTU of the switches and of the front end, or send smaller "
 			     "packets.");
-		sl_command(f, "sluice run %s --set link.pmtu=%u", file_of(c),
+		sl_command(f, "sluice run %s --set link.pmtu=%u", sl_case_file(c),
 			   pmtu_for(seen > 348 ? seen : 1500));
 	}
 	sl_prove(f, "packet_needs", needed, "bytes");
@@ -153,7 +148,7 @@ bool sl_rule_congested_port(const struct sl_case *c, struct sl_finding *f)
 	sl_advise(f, "Front ends together send more than the port takes: give them ports of their "
 		     "own, or a limit each; switches should mark earlier.");
 	if (rate > 0)
-		sl_command(f, "sluice run %s --set link.rate_limit=%.3g", file_of(c), 0.9 * rate);
+		sl_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c), 0.9 * rate);
 	sl_prove(f, "packets_marked", (double)c->marked, "");
 	sl_prove(f, "notifications", (double)c->notified, "");
 	sl_prove(f, "packets_missing", sl_case_missing_packets(c), "");
@@ -244,7 +239,7 @@ static void tell_late(const struct sl_case *c, struct sl_finding *f, const char 
 				  : "");
 	sl_advise(f, "Find what delays that front end, or wait longer for it, with slots for what "
 		     "the others send meanwhile (ring.slots).");
-	sl_command(f, "sluice run %s --set ring.late_timeout_ms=%u", file_of(c), late_ms(c));
+	sl_command(f, "sluice run %s --set ring.late_timeout_ms=%u", sl_case_file(c), late_ms(c));
 	if (c->late_timeout_us)
 		sl_prove(f, "late_timeout", (double)c->late_timeout_us * 1e-3, "ms");
 }
@@ -288,7 +283,7 @@ bool sl_rule_vanished_front_end(const struct sl_case *c, struct sl_finding *f)
 	       who);
 	sl_advise(f, "Look at that front end. With ring.incomplete: keep, frames go on without "
 		     "it.");
-	sl_command(f, "sluice run %s --set ring.incomplete=keep", file_of(c));
+	sl_command(f, "sluice run %s --set ring.incomplete=keep", sl_case_file(c));
 	sl_prove(f, "sources_vanished", c->vanished, "");
 	return true;
 }

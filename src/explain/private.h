@@ -79,6 +79,9 @@ void sl_case_free(struct sl_case *c);
 uint64_t sl_member(const json_t *object, const char *key);
 void sl_member_text(const json_t *object, const char *key, char *text, size_t bytes);
 
+/* The experiment's file, for commands. */
+const char *sl_case_file(const struct sl_case *c);
+
 /* ---- series ---- */
 
 const struct sl_case_series *sl_case_find(const struct sl_case *c, const char *name);

@@ -3,11 +3,6 @@
 
 #include "explain/private.h"
 
-static const char *file_of(const struct sl_case *c)
-{
-	return c->experiment[0] ? c->experiment : "EXPERIMENT.yaml";
-}
-
 static uint64_t without_room(const struct sl_case *c)
 {
 	return c->cause[SL_CAUSE_NO_SLOT] + c->cause[SL_CAUSE_OLDEST];
@@ -41,7 +36,7 @@ bool sl_rule_slow_sink_room(const struct sl_case *c, struct sl_finding *f)
 	       (unsigned long long)without_room(c), c->overrun[0] ? c->overrun : "?");
 	sl_advise(f, "Write less (compression, a veto), to a faster disk, or let this sink leave "
 		     "frames out (on_slow: prescale).");
-	sl_command(f, "sluice run %s --set sinks.%s.on_slow=prescale", file_of(c), s->name);
+	sl_command(f, "sluice run %s --set sinks.%s.on_slow=prescale", sl_case_file(c), s->name);
 	sl_prove(f, "waited_for_sink", waited, "s");
 	sl_prove(f, "frames_at_sink", (double)s->waiting_most, "");
 	sl_prove(f, "slots_used", (double)c->slots_most, "");
@@ -79,9 +74,9 @@ bool sl_rule_overrun_policy(const struct sl_case *c, struct sl_finding *f)
 				: "These sources cannot wait: send less, process less, or give the "
 				  "ring more slots for bursts.");
 	if (c->credits)
-		sl_command(f, "sluice run %s --set ring.overrun=pause", file_of(c));
+		sl_command(f, "sluice run %s --set ring.overrun=pause", sl_case_file(c));
 	else
-		sl_command(f, "sluice run %s --set ring.slots=%llu", file_of(c),
+		sl_command(f, "sluice run %s --set ring.slots=%llu", sl_case_file(c),
 			   (unsigned long long)(c->slots ? 4 * c->slots : 128));
 	sl_prove(f, "module_frames_without_room", (double)without_room(c), "");
 	sl_prove(f, "slots_used", (double)c->slots_most, "");
@@ -105,7 +100,7 @@ bool sl_rule_overwritten(const struct sl_case *c, struct sl_finding *f)
 	       (unsigned long long)n);
 	sl_advise(f, "Make the front end keep its credits, or take a link that refuses what does "
 		     "not fit (udp, packet, xdp).");
-	sl_command(f, "sluice run %s --set link.kind=udp", file_of(c));
+	sl_command(f, "sluice run %s --set link.kind=udp", sl_case_file(c));
 	sl_prove(f, "overwritten", (double)n, "");
 	return true;
 }
@@ -121,7 +116,7 @@ bool sl_rule_unit_failed(const struct sl_case *c, struct sl_finding *f)
 	sl_say(f, "The unit could not process %llu module-frames: a device or a stage failed.",
 	       (unsigned long long)n);
 	sl_advise(f, "The log says what failed; unit.kind: cpu needs no device.");
-	sl_command(f, "sluice run %s --set unit.kind=cpu", file_of(c));
+	sl_command(f, "sluice run %s --set unit.kind=cpu", sl_case_file(c));
 	sl_prove(f, "refused_by_unit", (double)n, "");
 	return true;
 }

@@ -4,11 +4,6 @@
 
 #include "explain/private.h"
 
-static const char *file_of(const struct sl_case *c)
-{
-	return c->experiment[0] ? c->experiment : "EXPERIMENT.yaml";
-}
-
 /* The folder of a file, for df. */
 static const char *folder_of(const struct sl_case_sink *s, char *text, size_t bytes)
 {
@@ -98,14 +93,15 @@ bool sl_rule_file_size_limit(const struct sl_case *c, struct sl_finding *f)
 		return false;
 	sl_advise(f, "Lift the limit (ulimit -f; of a service: LimitFSIZE=), or make smaller files "
 		     "(frames_per_file).");
-	sl_command(f, "ulimit -f unlimited && sluice run %s", file_of(c));
+	sl_command(f, "ulimit -f unlimited && sluice run %s", sl_case_file(c));
 	return true;
 }
 
 /* With an error of its own, or a check that found the data wrong. */
 bool sl_rule_failed_sink(const struct sl_case *c, struct sl_finding *f)
 {
-	if (!c->cause[SL_CAUSE_SINK])
+	if (!c->cause[SL_CAUSE_SINK] || failed_with(c, ENOSPC) || failed_with(c, EDQUOT) ||
+	    failed_with(c, EFBIG))
 		return false;
 	if (tell_failed(c, f, 0, "A sink failed")) {
 		f->score = 0.7;
@@ -142,7 +138,7 @@ bool sl_rule_slow_disk(const struct sl_case *c, struct sl_finding *f)
 	       (unsigned long long)(slow ? slow->mark : 0));
 	sl_advise(f, "Write less (compression, a veto), to a faster disk, or let the data wait "
 		     "(on_slow: wait).");
-	sl_command(f, "sluice run %s --set sinks.%s.on_slow=wait", file_of(c),
+	sl_command(f, "sluice run %s --set sinks.%s.on_slow=wait", sl_case_file(c),
 		   slow ? slow->name : "nexus");
 	sl_prove(f, "module_frames_left_out", (double)c->cause[SL_CAUSE_SLOW], "");
 	if (slow)
