@@ -131,7 +131,8 @@ struct sl_status_source {
 	uint64_t returns;     /* how often another source took over */
 	/* The frame that was under way when it vanished; 0 packets: there was none. */
 	uint64_t unfinished_sequence, unfinished_packets;
-	uint64_t opened; /* the sequence after the last one that had a slot: so far its credits go */
+	uint64_t
+		opened; /* the sequence after the last one that had a slot: so far its credits go */
 	uint64_t reserved[5];
 };
 

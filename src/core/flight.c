@@ -34,8 +34,8 @@ int sl_flight_open(unsigned taps, struct sl_flight_tap **tap)
 		t[i].sample = sample + (size_t)i * room;
 		t[i].mask = room - 1;
 		t[i].left = SL_FLIGHT_BURST;
-		t[i].interval_ns =
-			SL_FLIGHT_SECONDS * UINT64_C(1000000000) / room * SL_FLIGHT_BURST;
+		t[i].interval_ns = SL_FLIGHT_SECONDS * UINT64_C(1000000000) / room *
+				   SL_FLIGHT_BURST;
 	}
 	*tap = t;
 	return 0;

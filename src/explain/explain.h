@@ -27,7 +27,7 @@ struct sl_evidence {
 	double value;
 };
 
-struct sl_finding { /* a cause that fits */
+struct sl_finding {	   /* a cause that fits */
 	const char *cause; /* a word of the table of causes */
 	const char *group; /* of losses: "packets", "late", "room", "sink", "content", "unit" */
 	uint64_t module_frames; /* that the group has lost */
@@ -40,14 +40,14 @@ struct sl_finding { /* a cause that fits */
 };
 
 struct sl_explanation {
-	uint64_t lost;	 /* module-frames; 0: nothing was */
+	uint64_t lost; /* module-frames; 0: nothing was */
 	uint64_t sent;
 	bool has_result, has_flight, is_live;
-	unsigned findings;	/* the best first; 0: not known, or nothing was lost */
+	unsigned findings; /* the best first; 0: not known, or nothing was lost */
 	struct sl_finding finding[SL_FINDINGS];
-	char looked_at[640];	/* in words, where no cause is known */
-	char run[1200];		/* what it is about: a folder, a file or a session */
-	char transfer[64];	/* empty: none */
+	char looked_at[640]; /* in words, where no cause is known */
+	char run[1200];	     /* what it is about: a folder, a file or a session */
+	char transfer[64];   /* empty: none */
 };
 
 /* Texts may be NULL: not there; but not both. */

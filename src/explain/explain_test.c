@@ -58,7 +58,8 @@ static json_t *series(struct world *w, const char *name)
 	json_t *array = json_object_get(w->flight, "series"), *one, *values;
 	size_t i;
 
-	json_array_foreach(array, i, one) {
+	json_array_foreach(array, i, one)
+	{
 		if (!strcmp(json_string_value(json_object_get(one, "name")), name))
 			return json_object_get(one, "values");
 	}
@@ -117,8 +118,8 @@ static json_t *make_flight(void)
 	return json_pack("{s:i, s:i, s:I, s:{s:{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i}, s:{s:s, "
 			 "s:s, s:i}, s:{s:i, s:i}}, s:{s:o}, s:o, s:[]}",
 			 "schema", 1, "pid", 4711, "first_loss_ns",
-			 (json_int_t)(1000000000 + 10 * 250000000LL), "facts", "link", "kind", "udp",
-			 "interface", "eth7", "mtu", 9000, "credits", 0, "pmtu", 4096,
+			 (json_int_t)(1000000000 + 10 * 250000000LL), "facts", "link", "kind",
+			 "udp", "interface", "eth7", "mtu", 9000, "credits", 0, "pmtu", 4096,
 			 "longest_packet", 4140, "block_packets", 17, "block_bytes", 65600, "ring",
 			 "overrun", "drop_newest", "align", "sequence", "late_timeout_us", 200000,
 			 "cpus", "allowed", 8, "online", 8, "packets", "modules", modules, "at_ns",
@@ -130,8 +131,8 @@ static json_t *make_result(void)
 	json_t *modules = json_array();
 
 	for (int m = 0; m < MODULES; m++)
-		json_array_append_new(modules, json_pack("{s:i, s:{}, s:{}}", "sent", 500,
-							 "outcomes", "causes"));
+		json_array_append_new(
+			modules, json_pack("{s:i, s:{}, s:{}}", "sent", 500, "outcomes", "causes"));
 	return json_pack("{s:s, s:{s:{s:i, s:i, s:{s:i}, s:{}}, s:o}, s:{s:s, s:i, s:I, s:{}, "
 			 "s:i}, s:{s:{s:i, s:i}}, s:{s:f, s:f}, s:{s:i}, s:[]}",
 			 "experiment", "e.yaml", "ledger", "total", "sent", 1000, "skipped", 0,
@@ -383,8 +384,8 @@ static void marked_packets_are_congestion(void **state)
 static void packets_gone_on_the_way_are_the_cable(void **state)
 {
 	struct world *w = *state;
-	json_t *module = json_array_get(json_object_get(json_object_get(w->result, "ledger"),
-							"modules"), 1);
+	json_t *module =
+		json_array_get(json_object_get(json_object_get(w->result, "ledger"), "modules"), 1);
 
 	miss_packets(w);
 	set_number(module, "causes", "damaged", 100);
@@ -398,8 +399,8 @@ static void packets_gone_on_the_way_are_the_cable(void **state)
 static void a_module_that_comes_late_is_named(void **state)
 {
 	struct world *w = *state;
-	json_t *module = json_array_get(json_object_get(json_object_get(w->result, "ledger"),
-							"modules"), 1);
+	json_t *module =
+		json_array_get(json_object_get(json_object_get(w->result, "ledger"), "modules"), 1);
 
 	lose(w, "incomplete", "late", 40);
 	set_number(module, "causes", "late", 40);
@@ -518,8 +519,8 @@ static void other_causes_of_the_ledger_have_theirs(void **state)
 static void what_sources_did_is_no_loss_on_the_way(void **state)
 {
 	struct world *w = *state;
-	json_t *module = json_array_get(json_object_get(json_object_get(w->result, "ledger"),
-							"modules"), 0);
+	json_t *module =
+		json_array_get(json_object_get(json_object_get(w->result, "ledger"), "modules"), 0);
 
 	lose(w, "lost", "no_arrival", 25);
 	set_number(w->result, "ledger.total", "skipped", 25);

@@ -95,7 +95,8 @@ static void mend_buffer(const struct sl_case *c, struct sl_finding *f)
 			  : ", or let front ends take credits (link.credits: true): then they send "
 			    "no more than it holds");
 	if (c->receive_buffer_wanted)
-		sl_command(f, "sluice run %s --set link.receive_buffer=%llu", sl_case_file(c), wanted);
+		sl_command(f, "sluice run %s --set link.receive_buffer=%llu", sl_case_file(c),
+			   wanted);
 	else
 		sl_command(f, "sudo sysctl -w net.core.rmem_max=%llu", wanted);
 }
@@ -172,8 +173,8 @@ static void tell_starved(const struct sl_case *c, struct sl_finding *f, const ch
 	char quota[120] = "";
 
 	if (throttled_ms > 100)
-		snprintf(quota, sizeof(quota), "; its cgroup was held back for %.0f ms by its quota",
-			 throttled_ms);
+		snprintf(quota, sizeof(quota),
+			 "; its cgroup was held back for %.0f ms by its quota", throttled_ms);
 	else
 		throttled_ms = 0;
 	sl_say(f,

@@ -93,8 +93,8 @@ static void name_flight(const char *result, const char *transfer, char *path, si
 	int folder = (int)(name - result), length = (int)strlen(name);
 
 	if (!strcmp(name, "result.json"))
-		snprintf(path, bytes, "%.*sflight%s%s.json", folder, result,
-			 transfer[0] ? "." : "", transfer);
+		snprintf(path, bytes, "%.*sflight%s%s.json", folder, result, transfer[0] ? "." : "",
+			 transfer);
 	else if (!strncmp(name, "result.", 7))
 		snprintf(path, bytes, "%.*sflight.%s", folder, result, name + 7);
 	else
@@ -126,7 +126,8 @@ static int add_transfers(const char *path, const char *run, json_t *transfers,
 	json_t *result;
 	int err = 0;
 
-	json_object_foreach(transfers, name, result) {
+	json_object_foreach(transfers, name, result)
+	{
 		char flight[PATH];
 		struct texts t = {.result = json_dumps(result, JSON_COMPACT)};
 

@@ -191,9 +191,9 @@ static void a_reply_says_where_its_record_is(void **state)
 	assert_true(w->list[0].has_flight && w->list[0].is_live);
 	assert_string_equal(w->list[0].run, "x");
 	free(w->list);
-	assert_int_equal(sl_explain_reply("x", "{\"ok\": true}", &w->list, &w->n, w->why,
-					  sizeof(w->why)),
-			 -EINVAL);
+	assert_int_equal(
+		sl_explain_reply("x", "{\"ok\": true}", &w->list, &w->n, w->why, sizeof(w->why)),
+		-EINVAL);
 	assert_null(w->list);
 }
 
@@ -202,12 +202,9 @@ static void a_reply_says_where_its_record_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_folder_has_result_and_record),
-		CASE(a_summary_has_its_record_beside_it),
-		CASE(a_result_says_where_its_record_is),
-		CASE(each_transfer_has_its_own),
-		CASE(a_record_alone_is_enough),
-		CASE(what_is_not_there_is_said),
+		CASE(a_folder_has_result_and_record),	 CASE(a_summary_has_its_record_beside_it),
+		CASE(a_result_says_where_its_record_is), CASE(each_transfer_has_its_own),
+		CASE(a_record_alone_is_enough),		 CASE(what_is_not_there_is_said),
 		CASE(a_reply_says_where_its_record_is),
 	};
 

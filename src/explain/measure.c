@@ -136,9 +136,8 @@ static double difference(const struct sl_case_series *s, size_t sample)
 {
 	uint64_t before = sl_series_of(s, sample - 1), now = sl_series_of(s, sample);
 
-	return before != SL_NO_VALUE && now != SL_NO_VALUE && now > before
-		       ? (double)(now - before)
-		       : 0;
+	return before != SL_NO_VALUE && now != SL_NO_VALUE && now > before ? (double)(now - before)
+									   : 0;
 }
 
 static double larger(double a, double b)

@@ -103,8 +103,9 @@ bool sl_rule_wrong_mtu(const struct sl_case *c, struct sl_finding *f)
 		       "sent, it takes at most %u, and none arrived.",
 		       needed, c->mtu);
 	if (narrow) {
-		sl_advise(f, "%s has an MTU of %u: set it to %u or more, or send smaller packets "
-			     "(link.pmtu: %u).",
+		sl_advise(f,
+			  "%s has an MTU of %u: set it to %u or more, or send smaller packets "
+			  "(link.pmtu: %u).",
 			  interface_of(c), c->mtu, needed + 64, pmtu_for(c->mtu));
 		sl_command(f, "sudo ip link set %s mtu %u", interface_of(c),
 			   needed + 64 > 9000 ? needed + 64 : 9000);
@@ -148,7 +149,8 @@ bool sl_rule_congested_port(const struct sl_case *c, struct sl_finding *f)
 	sl_advise(f, "Front ends together send more than the port takes: give them ports of their "
 		     "own, or a limit each; switches should mark earlier.");
 	if (rate > 0)
-		sl_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c), 0.9 * rate);
+		sl_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c),
+			   0.9 * rate);
 	sl_prove(f, "packets_marked", (double)c->marked, "");
 	sl_prove(f, "notifications", (double)c->notified, "");
 	sl_prove(f, "packets_missing", sl_case_missing_packets(c), "");

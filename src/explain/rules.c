@@ -13,7 +13,7 @@
 enum group { PACKETS, LATE, ROOM, OVERWRITTEN, CONTENT, SINK, SLOW, UNIT, SOURCE, GROUPS };
 
 static const char *const group_name[GROUPS] = {
-	[PACKETS] = "packets", [LATE] = "late",	      [ROOM] = "room",
+	[PACKETS] = "packets",	[LATE] = "late",       [ROOM] = "room",
 	[OVERWRITTEN] = "room", [CONTENT] = "content", [SINK] = "sink",
 	[SLOW] = "sink",	[UNIT] = "unit",       [SOURCE] = "source",
 };

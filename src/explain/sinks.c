@@ -57,8 +57,8 @@ static bool tell_failed(const struct sl_case *c, struct sl_finding *f, int error
 	if (!s || !c->cause[SL_CAUSE_SINK])
 		return false;
 	f->score = 0.95;
-	sl_say(f, "%s: sink %s stopped writing %s (%s); %llu module-frames were not written.",
-	       what, s->name, s->where, s->error, (unsigned long long)c->cause[SL_CAUSE_SINK]);
+	sl_say(f, "%s: sink %s stopped writing %s (%s); %llu module-frames were not written.", what,
+	       s->name, s->where, s->error, (unsigned long long)c->cause[SL_CAUSE_SINK]);
 	sl_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
 	return true;
 }

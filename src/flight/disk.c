@@ -90,9 +90,8 @@ static void sample_io(struct sl_flight_host *h, struct sl_series_ring *ring)
 
 		if (key && (!strcmp(key, "read_bytes:") || !strcmp(key, "write_bytes:") ||
 			    !strcmp(key, "wchar:")))
-			sl_series_put(ring, SL_SERIES_COUNTER, "bytes",
-				      sl_flight_number(&line, 10), "io.%.*s",
-				      (int)strcspn(key, ":"), key);
+			sl_series_put(ring, SL_SERIES_COUNTER, "bytes", sl_flight_number(&line, 10),
+				      "io.%.*s", (int)strcspn(key, ":"), key);
 	}
 }
 

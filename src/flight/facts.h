@@ -21,9 +21,9 @@ struct sl_flight_facts {
 	 * block. 0: not known. */
 	uint32_t pmtu, longest_packet, block_packets;
 	uint64_t block_bytes, receive_buffer_wanted;
-	uint32_t mtu;	      /* of the first interface; 0: not known */
-	char interface[16];   /* empty: none */
-	const char *overrun;  /* ring.overrun, incomplete, align: the words of the options */
+	uint32_t mtu;	     /* of the first interface; 0: not known */
+	char interface[16];  /* empty: none */
+	const char *overrun; /* ring.overrun, incomplete, align: the words of the options */
 	const char *incomplete, *align;
 	uint32_t late_frames;
 	uint64_t late_timeout_us;

@@ -39,7 +39,8 @@ static int make_host(void **state)
 			   "ctxt 99\nprocs_running 2\n");
 	make("/proc/softirqs", "                    CPU0       CPU1\n      NET_RX:        100"
 			       "         23\n       TIMER:          1          2\n");
-	make("/proc/net/softnet_stat", "00000010 00000002 00000003 0\n00000001 0000000f 00000000 0\n");
+	make("/proc/net/softnet_stat",
+	     "00000010 00000002 00000003 0\n00000001 0000000f 00000000 0\n");
 	make("/proc/pressure/cpu", "some avg10=1.00 avg60=2.00 avg300=3.00 total=777\n"
 				   "full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");
 	make("/proc/self/cgroup", "3:cpu,cpuacct:/v1/b\n0::/a/b\n");
@@ -56,8 +57,9 @@ static int make_host(void **state)
 	make("/proc/self/task/18/schedstat", "1 2 3\n");
 	make("/sys/class/net/eth1/statistics/rx_dropped", "55\n");
 	make("/sys/class/net/eth1/statistics/rx_missed_errors", "66\n");
-	make("/proc/interrupts", "           CPU0       CPU1\n 24:   100   11  PCI-MSI  eth1-rx-0\n"
-				 " 25:   1   0  PCI-MSI  eth10-rx-0\nLOC: 5 6 Local timer interrupts\n");
+	make("/proc/interrupts",
+	     "           CPU0       CPU1\n 24:   100   11  PCI-MSI  eth1-rx-0\n"
+	     " 25:   1   0  PCI-MSI  eth10-rx-0\nLOC: 5 6 Local timer interrupts\n");
 	make("/proc/net/snmp", "Ip: Forwarding DefaultTTL ReasmFails\nIp: 1 64 3\n"
 			       "Udp: InDatagrams NoPorts InErrors RcvbufErrors\nUdp: 9 8 7 6\n");
 	make("/proc/self/io", "rchar: 1\nwchar: 22\nread_bytes: 3\nwrite_bytes: 44\n");
@@ -94,18 +96,30 @@ static void everything_is_read(void **state)
 		const char *name;
 		uint64_t value;
 	} wanted[] = {
-		{"cpu.user", 100},	       {"cpu.system", 300},
-		{"cpu.steal", 80},	       {"interrupts", 12345},
-		{"context_switches", 99},      {"softirq.NET_RX", 123},
-		{"softirq.TIMER", 3},	       {"softnet.processed", 0x11},
-		{"softnet.dropped", 0x11},     {"softnet.squeezed", 3},
-		{"pressure.cpu.some", 777},    {"pressure.cpu.full", 5},
-		{"cgroup.throttled", 7},       {"cgroup.throttled_us", 1037},
-		{"thread.link-0.preempted", 34}, {"thread.link-0.slept", 12},
-		{"nic.eth1.rx_dropped", 55},   {"nic.eth1.rx_missed_errors", 66},
-		{"nic.eth1.interrupts", 111},  {"kernel.Ip.ReasmFails", 3},
-		{"kernel.Udp.NoPorts", 8},     {"kernel.Udp.InErrors", 7},
-		{"kernel.Udp.RcvbufErrors", 6}, {"io.wchar", 22},
+		{"cpu.user", 100},
+		{"cpu.system", 300},
+		{"cpu.steal", 80},
+		{"interrupts", 12345},
+		{"context_switches", 99},
+		{"softirq.NET_RX", 123},
+		{"softirq.TIMER", 3},
+		{"softnet.processed", 0x11},
+		{"softnet.dropped", 0x11},
+		{"softnet.squeezed", 3},
+		{"pressure.cpu.some", 777},
+		{"pressure.cpu.full", 5},
+		{"cgroup.throttled", 7},
+		{"cgroup.throttled_us", 1037},
+		{"thread.link-0.preempted", 34},
+		{"thread.link-0.slept", 12},
+		{"nic.eth1.rx_dropped", 55},
+		{"nic.eth1.rx_missed_errors", 66},
+		{"nic.eth1.interrupts", 111},
+		{"kernel.Ip.ReasmFails", 3},
+		{"kernel.Udp.NoPorts", 8},
+		{"kernel.Udp.InErrors", 7},
+		{"kernel.Udp.RcvbufErrors", 6},
+		{"io.wchar", 22},
 		{"io.write_bytes", 44},
 	};
 	struct sl_series_ring *ring = sl_series_open();
@@ -138,13 +152,20 @@ static void everything_is_read(void **state)
 /* Files that are empty, cut off or nonsense do no harm. */
 static void nonsense_is_no_harm(void **state)
 {
-	static const char *const files[] = {
-		"/proc/stat",	      "/proc/softirqs",	      "/proc/net/softnet_stat",
-		"/proc/pressure/cpu", "/proc/self/cgroup",    "/proc/interrupts",
-		"/proc/net/snmp",     "/proc/self/io",	      "/proc/self/task/17/comm",
-		"/proc/diskstats",    "/proc/self/task/17/schedstat"};
-	static const char *const texts[] = {"", "\n\n\n", "cpu", ":", " : ", "Udp:\nUdp:\n",
-					    "a b c d e\n1:2:3", "24:", "\x01\xff\n \t "};
+	static const char *const files[] = {"/proc/stat",
+					    "/proc/softirqs",
+					    "/proc/net/softnet_stat",
+					    "/proc/pressure/cpu",
+					    "/proc/self/cgroup",
+					    "/proc/interrupts",
+					    "/proc/net/snmp",
+					    "/proc/self/io",
+					    "/proc/self/task/17/comm",
+					    "/proc/diskstats",
+					    "/proc/self/task/17/schedstat"};
+	static const char *const texts[] = {
+		"",    "\n\n\n",	"cpu", ":", " : ", "Udp:\nUdp:\n", "a b c d e\n1:2:3",
+		"24:", "\x01\xff\n \t "};
 	struct sl_series_ring *ring = sl_series_open();
 	struct sl_flight_host h;
 

@@ -49,9 +49,9 @@ static unsigned count_stats(struct sl_flight_ethtool *e)
 /* Some NICs count thousands of things: those that can explain a loss. */
 static bool tells_of_loss(const char *name)
 {
-	static const char *const words[] = {"drop",  "discard", "miss", "err",	"fifo", "no_buf",
-					    "nobuf", "buf_full", "crc", "pause", "ecn", "cnp",
-					    "over",  "alloc",	 "timeout", "out_of"};
+	static const char *const words[] = {
+		"drop", "discard", "miss", "err", "fifo", "no_buf", "nobuf",   "buf_full",
+		"crc",	"pause",   "ecn",  "cnp", "over", "alloc",  "timeout", "out_of"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcasestr(name, words[i]))
@@ -61,8 +61,7 @@ static bool tells_of_loss(const char *name)
 
 static bool choose_stats(struct sl_flight_ethtool *e)
 {
-	struct ethtool_gstrings *names =
-		calloc(1, sizeof(*names) + e->n * (size_t)ETH_GSTRING_LEN);
+	struct ethtool_gstrings *names = calloc(1, sizeof(*names) + e->n * (size_t)ETH_GSTRING_LEN);
 	bool good;
 
 	if (!names)
@@ -127,14 +126,14 @@ static void sample_statistics(struct sl_flight_host *h, const char *interface,
 			      struct sl_series_ring *ring)
 {
 	static const char *const names[] = {
-		"rx_packets",	    "rx_bytes",	      "rx_dropped",	  "rx_errors",
-		"rx_missed_errors", "rx_fifo_errors", "rx_over_errors",	  "rx_crc_errors",
+		"rx_packets",	    "rx_bytes",		"rx_dropped",	  "rx_errors",
+		"rx_missed_errors", "rx_fifo_errors",	"rx_over_errors", "rx_crc_errors",
 		"rx_frame_errors",  "rx_length_errors", "rx_nohandler",	  "tx_packets",
 		"tx_dropped",	    "tx_errors"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *text = sl_flight_file(h, "/sys/class/net/%s/statistics/%s", interface,
-					    names[i]);
+		char *text =
+			sl_flight_file(h, "/sys/class/net/%s/statistics/%s", interface, names[i]);
 
 		if (text)
 			put(ring, interface, names[i], strtoull(text, NULL, 10));
@@ -179,8 +178,8 @@ static void sample_interrupts(struct sl_flight_host *h, struct sl_series_ring *r
 /* Pairs of lines: "Udp: names", "Udp: numbers". */
 static void sample_snmp(struct sl_flight_host *h, struct sl_series_ring *ring)
 {
-	static const char *const wanted[] = {"ReasmFails", "ReasmReqds",   "InHdrErrors",
-					     "InDiscards", "InErrors",	   "NoPorts",
+	static const char *const wanted[] = {"ReasmFails",   "ReasmReqds",   "InHdrErrors",
+					     "InDiscards",   "InErrors",     "NoPorts",
 					     "RcvbufErrors", "InCsumErrors", "MemErrors"};
 	char *text = sl_flight_file(h, "/proc/net/snmp"), *names, *numbers;
 

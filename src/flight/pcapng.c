@@ -15,8 +15,8 @@ enum {
 	RAW_IP = 101, /* the link type whose packets begin with an IP header */
 	OPTION_END = 0,
 	OPTION_COMMENT = 1,
-	OPTION_USER = 4,   /* of a section: the program */
-	OPTION_NAME = 2,   /* of an interface */
+	OPTION_USER = 4, /* of a section: the program */
+	OPTION_NAME = 2, /* of an interface */
 	OPTION_TSRESOL = 9,
 	NANOSECONDS = 9,
 	IPV4_BYTES = 20,

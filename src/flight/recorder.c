@@ -19,8 +19,8 @@
 
 enum {
 	NICE = 10,
-	ALL_EVERY = 4,	    /* samples: with everything */
-	COST_TIMES = 100,   /* a sample is taken after so many times what the last one cost */
+	ALL_EVERY = 4,	  /* samples: with everything */
+	COST_TIMES = 100, /* a sample is taken after so many times what the last one cost */
 	WRITE_WAIT_NS = 1000 * 1000 * 1000, /* the end of a run waits for a record so long */
 };
 #define INTERVAL_NS (SL_RECORDER_INTERVAL_MS * UINT64_C(1000000))
@@ -84,8 +84,7 @@ static bool write_record(struct sl_flight_record *record)
 
 static bool is_due_to_freeze(const struct sl_recorder *r, uint64_t now_ns)
 {
-	return r->loss_ns && !r->frozen &&
-	       now_ns >= r->loss_ns + (uint64_t)(r->run.after_s * 1e9);
+	return r->loss_ns && !r->frozen && now_ns >= r->loss_ns + (uint64_t)(r->run.after_s * 1e9);
 }
 
 /* Of the run that the record is of, unless that has ended since. */
@@ -157,9 +156,8 @@ int sl_recorder_open(const char *root, struct sl_recorder **recorder)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	err = r->series && r->status
-		      ? sl_thread_start(&r->thread, "flight", NULL, recorder_main, r)
-		      : -ENOMEM;
+	err = r->series && r->status ? sl_thread_start(&r->thread, "flight", NULL, recorder_main, r)
+				     : -ENOMEM;
 	if (err) {
 		sl_recorder_close(r);
 		return err;
@@ -211,7 +209,8 @@ void sl_recorder_begin(struct sl_recorder *r, const struct sl_recorder_run *run)
 		sl_series_clear(r->series);
 		r->loss_ns = 0;
 		r->samples = 0;
-		r->frozen = r->written = false;
+		r->frozen = false;
+		r->written = false;
 		r->running = true;
 		r->runs++;
 		pthread_cond_broadcast(&r->changed);
@@ -248,8 +247,10 @@ bool sl_recorder_end(struct sl_recorder *r)
 	r->running = false;
 	sl_flight_host_close(&r->host);
 	pthread_mutex_unlock(&r->lock);
-	if (record)
-		r->written = written = write_record(record);
+	if (record) {
+		written = write_record(record);
+		r->written = written;
+	}
 	return written;
 }
 

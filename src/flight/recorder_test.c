@@ -99,8 +99,9 @@ static const json_t *series(const json_t *flight, const char *name)
 	const json_t *array = json_object_get(flight, "series"), *one;
 	size_t i;
 
-	json_array_foreach(array, i, one) if (!strcmp(
-		json_string_value(json_object_get(one, "name")), name)) return one;
+	json_array_foreach(
+		array, i,
+		one) if (!strcmp(json_string_value(json_object_get(one, "name")), name)) return one;
 	fail_msg("no series %s", name);
 	return NULL;
 }

@@ -58,7 +58,8 @@ static void sample_queues(const struct sl_status *s, struct sl_series_ring *ring
 
 		if (!s->addon[i].is_sink || !pace->threaded)
 			continue;
-		sl_series_put(ring, SL_SERIES_GAUGE, "", pace->waiting.now, "sink.%s.waiting", name);
+		sl_series_put(ring, SL_SERIES_GAUGE, "", pace->waiting.now, "sink.%s.waiting",
+			      name);
 		sl_series_put(ring, SL_SERIES_COUNTER, "ns", pace->waited_ns, "sink.%s.waited",
 			      name);
 		sl_series_put(ring, SL_SERIES_COUNTER, "", pace->left_out, "sink.%s.left_out",

@@ -53,8 +53,7 @@ static json_t *series_json(const struct sl_series_ring *ring, unsigned series)
 	json_t *values;
 
 	if (is_constant(ring, series)) {
-		json_object_set_new(json, "constant",
-				    value_json(sl_series_value(ring, 0, series)));
+		json_object_set_new(json, "constant", value_json(sl_series_value(ring, 0, series)));
 		return json;
 	}
 	values = json_array();
@@ -127,11 +126,11 @@ static json_t *packets_json(const struct sl_flight_record *r)
 
 static json_t *link_json(const struct sl_flight_facts *f)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "kind", text_or_null(f->link), "listen", text_or_null(f->listen),
-			 "interface", text_or_null(f->interface), "mtu", number_or_null(f->mtu),
-			 "credits", f->credits, "one_way", f->one_way, "pmtu", number_or_null(f->pmtu), "longest_packet",
-			 number_or_null(f->longest_packet), "block_packets",
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
+			 text_or_null(f->link), "listen", text_or_null(f->listen), "interface",
+			 text_or_null(f->interface), "mtu", number_or_null(f->mtu), "credits",
+			 f->credits, "one_way", f->one_way, "pmtu", number_or_null(f->pmtu),
+			 "longest_packet", number_or_null(f->longest_packet), "block_packets",
 			 number_or_null(f->block_packets), "block_bytes",
 			 number_or_null(f->block_bytes), "receive_buffer_wanted",
 			 number_or_null(f->receive_buffer_wanted), "modules", number(f->modules));
@@ -139,14 +138,13 @@ static json_t *link_json(const struct sl_flight_facts *f)
 
 static json_t *facts_json(const struct sl_flight_facts *f)
 {
-	return json_pack(
-		"{s:o, s:{s:o, s:o, s:o, s:o, s:o, s:o}, s:o, s:{s:i, s:i}}", "link",
-		link_json(f), "ring", "slots", number(f->slots), "overrun",
-		text_or_null(f->overrun), "incomplete", text_or_null(f->incomplete), "align",
-		text_or_null(f->align), "late_frames", number(f->late_frames), "late_timeout_us",
-		number(f->late_timeout_us), "frame_rate_Hz",
-		f->frame_rate_Hz > 0 ? json_real(f->frame_rate_Hz) : json_null(), "cpus", "allowed",
-		f->cpus_allowed, "online", f->cpus_online);
+	return json_pack("{s:o, s:{s:o, s:o, s:o, s:o, s:o, s:o}, s:o, s:{s:i, s:i}}", "link",
+			 link_json(f), "ring", "slots", number(f->slots), "overrun",
+			 text_or_null(f->overrun), "incomplete", text_or_null(f->incomplete),
+			 "align", text_or_null(f->align), "late_frames", number(f->late_frames),
+			 "late_timeout_us", number(f->late_timeout_us), "frame_rate_Hz",
+			 f->frame_rate_Hz > 0 ? json_real(f->frame_rate_Hz) : json_null(), "cpus",
+			 "allowed", f->cpus_allowed, "online", f->cpus_online);
 }
 
 static json_t *disks_json(const struct sl_flight_record *r)
@@ -154,9 +152,9 @@ static json_t *disks_json(const struct sl_flight_record *r)
 	json_t *array = json_array();
 
 	for (unsigned i = 0; i < r->disks; i++)
-		json_array_append_new(array, json_pack("{s:o, s:o}", "path",
-						       text_or_null(r->disk[i].path), "device",
-						       text_or_null(r->disk[i].name)));
+		json_array_append_new(array,
+				      json_pack("{s:o, s:o}", "path", text_or_null(r->disk[i].path),
+						"device", text_or_null(r->disk[i].name)));
 	return array;
 }
 

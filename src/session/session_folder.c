@@ -62,12 +62,9 @@ static int write_experiment(struct sl_session *s)
 /* No output has the name of a file of the folder's own. */
 static int spare_own_files(struct sl_session *s)
 {
-	static const char *const own[][2] = {{"run", "log"},
-					     {"experiment", "yaml"},
-					     {"flight", "json"},
-					     {"flight", "pcapng"},
-					     {"result", "json"},
-					     {"result", "json.part"}};
+	static const char *const own[][2] = {{"run", "log"},	 {"experiment", "yaml"},
+					     {"flight", "json"}, {"flight", "pcapng"},
+					     {"result", "json"}, {"result", "json.part"}};
 	const char *const ours[] = {s->summary, s->outcomes};
 	struct sl_run_folder plain = {.transfer = ""};
 	const char *list[OWN_FILES];

@@ -25,9 +25,10 @@ static const struct sl_option options[] = {
 	SL_STRING(struct doctor_options, transfer, "", "only this one of the file's transfers"),
 	SL_BOOL(struct doctor_options, live, false,
 		"send frames from this host to itself, and measure what becomes of them"),
-	SL_STRING(struct doctor_options, address, "",
-		  "of live: address of this host, or interface, where frames come in; empty: that of "
-		  "the experiment, or loopback"),
+	SL_STRING(
+		struct doctor_options, address, "",
+		"of live: address of this host, or interface, where frames come in; empty: that of "
+		"the experiment, or loopback"),
 	SL_U32(struct doctor_options, frames, 500, 1, 10000000, "frames", "of live: how many"),
 	SL_STRING(struct doctor_options, junit, "",
 		  "of live: write the results to this file as JUnit has them"),

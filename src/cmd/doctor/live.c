@@ -202,8 +202,8 @@ static void measure(const struct sl_status *s, uint64_t started_ns, struct sl_li
 	live->other = sl_status_total(s, SL_OVERRUN) + sl_status_total(s, SL_UNPROVEN) +
 		      sl_status_total(s, SL_REFUSED) + sl_status_total(s, SL_UNWRITTEN);
 	live->wrong = wrong_frames(s);
-	live->first_frame_ms =
-		s->first_ns > started_ns ? (double)(s->first_ns - started_ns) * 1e-6 : 0;
+	live->first_frame_ms = s->first_ns > started_ns ? (double)(s->first_ns - started_ns) * 1e-6
+							: 0;
 	live->seconds = (double)(s->last_ns - s->first_ns) * 1e-9;
 	if (live->seconds > 0) {
 		live->frames_per_s = (double)s->frames / live->seconds;

@@ -18,7 +18,8 @@
 struct sl_experiment;
 
 struct sl_live_options {
-	const char *address; /* numeric, or the name of an interface; "": of the experiment, or lo */
+	const char
+		*address; /* numeric, or the name of an interface; "": of the experiment, or lo */
 	uint32_t frames;
 };
 
@@ -26,12 +27,12 @@ struct sl_live {
 	char address[64], link[16], error[512]; /* error: why it could not run; empty: it did */
 	uint32_t modules;
 	double first_frame_ms, seconds;
-	uint64_t sent;		/* module-frames */
-	uint64_t whole;		/* of these: stored */
-	uint64_t split;		/* arrived in part, or without their partners */
-	uint64_t lost;		/* nothing of them arrived */
-	uint64_t other;		/* no room, not written, refused */
-	uint64_t wrong;		/* frames that verify found different from the truth */
+	uint64_t sent;	/* module-frames */
+	uint64_t whole; /* of these: stored */
+	uint64_t split; /* arrived in part, or without their partners */
+	uint64_t lost;	/* nothing of them arrived */
+	uint64_t other; /* no room, not written, refused */
+	uint64_t wrong; /* frames that verify found different from the truth */
 	double frames_per_s, bytes_per_s;
 	double wire_p50_us, wire_p99_us, total_p99_us;
 	bool explained;

@@ -25,13 +25,15 @@ static void print_numbers(const struct sl_live *l)
 	snprintf(text, sizeof(text), "%llu of %llu module-frames lost", (unsigned long long)l->lost,
 		 (unsigned long long)l->sent);
 	say(!l->lost, text);
-	snprintf(text, sizeof(text), "%llu module-frames split: a part of them, or a partner, is "
-				     "missing",
+	snprintf(text, sizeof(text),
+		 "%llu module-frames split: a part of them, or a partner, is "
+		 "missing",
 		 (unsigned long long)l->split);
 	say(!l->split, text);
 	if (l->other) {
-		snprintf(text, sizeof(text), "%llu module-frames found no room, or were not "
-					     "written",
+		snprintf(text, sizeof(text),
+			 "%llu module-frames found no room, or were not "
+			 "written",
 			 (unsigned long long)l->other);
 		say(false, text);
 	}
@@ -135,8 +137,7 @@ static void put_cases(FILE *out, const struct sl_live *l)
 	char text[800];
 
 	put_case(out, "a first frame comes", l->first_frame_ms * 1e-3,
-		 l->error[0] ? l->error
-			     : (l->sent ? NULL : "no frame came"));
+		 l->error[0] ? l->error : (l->sent ? NULL : "no frame came"));
 	put_case(out, "no module-frame is lost", l->seconds,
 		 failed(text, sizeof(text), l, l->lost, "module-frames lost"));
 	put_case(out, "no module-frame is split", l->seconds,

@@ -99,8 +99,7 @@ SL_PREDICT_FN void sl_native_arrived(void *flow, struct sl_predict_datagram *dat
 	datagram->foreign = !sl_native_known(f->native, f->port, header->msg_name);
 	if (sl_flight_due(f->tap, f->now_ns))
 		sl_native_sample(f->native, f->queue, f->port, f->tap, header,
-				 f->b->guess[datagram->first].header, datagram->segment,
-				 f->now_ns);
+				 f->b->guess[datagram->first].header, datagram->segment, f->now_ns);
 }
 
 /* Whether a packet comes from the part of the detector that this port takes, where headers say

@@ -12,8 +12,8 @@ void sl_native_sample(const struct sl_native *native, const struct sl_native_que
 	size_t here = native->format->header_bytes;
 	struct sl_flight_packet packet = {
 		.at_ns = now_ns,
-		.dest_port = sl_native_port_of(native, &placer->shape, placer->plan.module,
-					       port->index),
+		.dest_port =
+			sl_native_port_of(native, &placer->shape, placer->plan.module, port->index),
 		.module = placer->plan.module,
 		.tos = sl_net_class(header),
 	};

@@ -72,9 +72,8 @@ static bool is_marked(const struct msghdr *header)
 }
 
 /* The first bytes of a datagram lie where the headers of its first packet are expected. */
-static __attribute__((noinline)) void sample(struct flow *f,
-					     const struct sl_predict_datagram *datagram,
-					     const struct msghdr *header)
+static __attribute__((noinline)) void
+sample(struct flow *f, const struct sl_predict_datagram *datagram, const struct msghdr *header)
 {
 	const struct sl_udp_guess *guess = &f->b->guess[datagram->first];
 	size_t bytes = datagram->segment;

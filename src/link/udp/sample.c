@@ -11,8 +11,8 @@ static uint16_t module_of(struct sl_udp *udp, const uint8_t *head, size_t bytes)
 	const struct sl_udp_queue *queue = NULL;
 
 	if (bytes >= BTH_BYTES)
-		queue = sl_udp_queue_of(udp, (uint32_t)head[5] << 16 | (uint32_t)head[6] << 8 |
-						     head[7]);
+		queue = sl_udp_queue_of(udp,
+					(uint32_t)head[5] << 16 | (uint32_t)head[6] << 8 | head[7]);
 	return queue ? queue->plan.module : SL_FLIGHT_NO_MODULE;
 }
 

@@ -85,7 +85,7 @@ struct sl_udp_queue { /* receiving */
 	struct sl_udp_note *note; /* NULL: nobody will come after us */
 	struct sl_plan plan;
 	/* Where the source sends from one port: a socket of its own. */
-	int fd; /* -1: none, its packets come to the shared one */
+	int fd;	       /* -1: none, its packets come to the shared one */
 	uint32_t full; /* packets for which the kernel had no room in it, as counted so far */
 	bool opened;
 	struct sl_roce_path in;

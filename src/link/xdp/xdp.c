@@ -141,8 +141,7 @@ static void count_lost(struct sl_xdp_link *link)
 	uint64_t lost = link->xdp ? sl_xdp_lost(link->xdp) : link->lost;
 
 	if (link->udp.env.counters)
-		atomic_fetch_add(&link->udp.env.counters->dropped[SL_DROP_FULL],
-				 lost - link->lost);
+		atomic_fetch_add(&link->udp.env.counters->dropped[SL_DROP_FULL], lost - link->lost);
 	link->lost = lost;
 }
 
