@@ -8,12 +8,13 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 from bottleneck import Host, Switch
 from cable import Pair, ip
-from harness import (RECEIVER, ROOT, SLUICE, SOURCE, Program, Skipped, build_plugin, case, check, equal, experiment, main, run, run_fails,
+from harness import (GUARDED, RECEIVER, ROOT, SOURCE, Program, address, build_plugin, case, check, equal, experiment, main, run, run_fails,
                      skip, wait_for)
 from slow_disk import MB, on_slow_disk
 from small_disk import small_disk
@@ -240,6 +241,138 @@ for name in PROVOKED:
             provoked(here)
             is_explained(here, name, proof)
     case(f"{name} is told apart" + (f", {TIMES} times of {TIMES}" if TIMES > 1 else ""))(provoke)
+
+
+# ---- what the recorder leaves behind ----
+
+LOSSY = {"detector": {"rows": 256, "columns": 256, "frames": 40, "frame_rate_Hz": 200}, "sinks": NULL, "frontend": {"drop": 0.01}}
+
+
+def left_behind(folder):
+    return sorted(path.name for path in folder.glob("*flight*"))
+
+
+@case("a flight record has the packets, for tshark, and counters that agree with the result")
+def _(folder):
+    start(folder, experiment(folder, **LOSSY)).ends(2)
+    here, summary = folder / "runs/000001", result(folder)
+    equal(summary["flight"], str(here / "flight.json"), "flight, in the result")
+    flight = json.loads((here / "flight.json").read_text())
+    series = {s["name"]: s for s in flight["series"]}
+    n = len(flight["at_ns"])
+    equal(flight["at_ns"], sorted(set(flight["at_ns"])), "times of samples")
+    equal({len(s["values"]) for s in flight["series"] if "values" in s} - {n}, set(), "values of a series, beside the samples")
+    last = {name: s["values"][-1] if "values" in s else s["constant"] for name, s in series.items()}
+    for cause, count in summary["ledger"]["total"]["causes"].items():
+        equal(last[f"cause.{cause}"], count, f"cause {cause} in the last sample, beside the ledger")
+    equal(last["link.packets"], summary["link"]["packets"], "packets")
+    check(last["thread.link-0.run"] or series["thread.link-0.run"].get("values"), "the link thread has no times")
+    equal({m["module"] for m in flight["packets"]["modules"]}, {0, 1}, "modules whose packets were sampled")
+    check(all(m["longest_payload"] == 4128 for m in flight["packets"]["modules"]), "the longest packets: 4096 and headers")
+    if not shutil.which("tshark"):
+        skip("tshark is not installed")
+    fields = ["frame.time_epoch", "ip.src", "ip.dst", "udp.dstport", "infiniband.bth.psn", "frame.comment", "frame.len"]
+    done = subprocess.run(["tshark", "-r", here / "flight.pcapng", "-T", "fields", *[word for field in fields for word in ("-e", field)]],
+                          capture_output=True, text=True, check=False)
+    packets = [line.split("\t") for line in done.stdout.splitlines()]
+    equal(len(packets), flight["packets"]["sampled"], f"packets that tshark finds ({done.stderr[-300:]})")
+    equal({tuple(p[1:4]) for p in packets}, {(SOURCE, RECEIVER, "4791")}, "addresses and port")
+    check(all(p[4].isdigit() and p[5].startswith("module ") for p in packets), "a packet has no PSN or no comment")
+    times = [float(p[0]) for p in packets]
+    check(times == sorted(times) and abs(times[-1] - time.time()) < 600, f"times: {times[:1]} .. {times[-1:]}")
+
+
+@case("nothing lost, or switched off, or nowhere to put it: no flight record")
+def _(folder):
+    whole = {**LOSSY, "frontend": None}
+    start(folder, experiment(folder, **whole)).ends(0)
+    equal(left_behind(folder / "runs/000001"), [], "files of a run that lost nothing")
+    equal(result(folder)["flight"], None, "flight, in its result")
+    said = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
+    check("nothing was lost: 80 module-frames were sent." in said, f"explain says: {said}")
+    off = experiment(folder, **LOSSY, flight={"record": False})
+    Program("run", off, "--root", folder / "off", "--still", folder=folder).ends(2)
+    equal(left_behind(folder / "off/000001"), [], "files of a run without a recorder")
+    said = explained(folder, folder / "off/000001")
+    equal((said["cause"], said["has_flight"]), ("lossy_cable", False), "what the ledger alone says")
+    Program("run", experiment(folder, **LOSSY), "--still", folder=folder).ends(2)
+    equal(left_behind(folder), [], "files of a run without a folder and a summary")
+
+
+@case("beside a summary it has the summary's name, and an older one goes when a run begins")
+def _(folder):
+    path = experiment(folder, **LOSSY)
+    Program("run", path, "--summary", folder / "s.json", "--still", folder=folder).ends(2)
+    equal(left_behind(folder), ["s.flight.json", "s.flight.pcapng"], "files")
+    equal(explained(folder, folder / "s.json")["cause"], "lossy_cable", "cause")
+    Program("run", path, "--summary", folder / "s.json", "--still", "--set", "frontend.drop=0", folder=folder).ends(0)
+    equal(left_behind(folder), [], "files of the run before")
+    equal(explained(folder, folder / "s.json")["lost"], 0, "lost")
+
+
+@case("a live session is explained by its name; killed, by what its recorder has left; each run has its own record")
+def _(folder):
+    path = experiment(folder, **{**LOSSY, "detector": {**LOSSY["detector"], "frames": 100000}, "flight": {"after_s": 0.2}})
+    session = Program("session", path, "--root", folder / "runs", "--name", "live", "--runs", "1", folder=folder)
+    record = folder / "runs/000001/flight.json"
+    wait_for("the record", record.exists)
+    said = explained(folder, "live")
+    equal((said["cause"], said["live"], said["run"]), ("lossy_cable", True, "live"), "cause of a live session")
+    check(said["has_flight"], "explain has not found the record of a live session")
+    status = json.loads(run("ctl", "live", "--json", folder=folder).out())["status"]
+    equal(status["flight"], str(record), "flight, in the status")
+    session.send(signal.SIGKILL)
+    session.wait()
+    said = explained(folder, folder / "runs/000001")
+    equal((said["cause"], said["has_result"]), ("lossy_cable", False), "cause of a run that was killed")
+    few = experiment(folder, **LOSSY)
+    Program("session", few, "--root", folder / "more", "--runs", "3", folder=folder).ends(2)
+    for number in (1, 2, 3):
+        here = folder / f"more/{number:06}"
+        equal(json.loads((here / "flight.json").read_text())["run"], number, "run, in its record")
+        equal(explained(folder, here)["cause"], "lossy_cable", f"cause of run {number}")
+
+
+@case("a record that cannot be written fails nothing; of a run with transfers each has its own; data threads do nothing for it")
+def _(folder):
+    full = small_disk(folder, 1)
+    path = experiment(folder, **LOSSY)
+    # The result has room that was set aside; for the packets there is none left.
+    filled = ["sh", "-c", f'head -c 884k /dev/zero > {folder}/disk/zero; exec "$@"', "sh"]
+    done = Program("run", path, "--root", folder / "disk", "--still", folder=folder, wrapper=[*full, *filled])
+    done.ends(2)
+    check("the flight recorder could not be written: No space left" in done.err() or left_behind(folder / "copy/000001"),
+          "neither a record nor a warning")
+    check(not list((folder / "copy").rglob("*.part")), "half a file was left")
+    equal(explained(folder, folder / "copy/000001")["cause"], "lossy_cable", "cause")
+    transfers = {name: {"first_module": m, "modules": 1, "link": {"listen": address(m + 1)}} for m, name in enumerate(("one", "two"))}
+    path = experiment(folder, **LOSSY, link={"listen": None, "source": address(3)}, transfers=transfers)
+    Program("run", path, "--root", folder / "both", "--still", folder=folder).ends(2)
+    equal(left_behind(folder / "both/000001"), [f"flight.{name}.{ending}" for name in transfers for ending in ("json", "pcapng")], "files")
+    said = explained(folder, folder / "both/000001")
+    equal([(t["transfer"], t["cause"]) for t in said["transfers"]], [("one", "lossy_cable"), ("two", "lossy_cable")], "causes")
+    if GUARDED:
+        start(folder, experiment(folder, **LOSSY), program=GUARDED).ends(2)
+        equal(explained(folder)["cause"], "lossy_cable", "cause, of sluice-guarded")
+
+
+@case("what cannot be explained is said")
+def _(folder):
+    (folder / "empty").mkdir()
+    (folder / "bad.json").write_text("{")
+    (folder / "other.json").write_text('{"result": "error"}')
+    run_fails("explain", folder=folder, says=["which run?"])
+    run_fails("explain", "no-such-session", folder=folder, says=["is no file or folder, and no session has this name"])
+    run_fails("explain", folder / "nowhere", folder=folder, says=["cannot open", "nowhere"])
+    run_fails("explain", folder / "empty", folder=folder, says=["no result.json and no flight.json"])
+    run_fails("explain", folder / "bad.json", folder=folder, says=["bad.json", "no JSON"])
+    run_fails("explain", folder / "other.json", folder=folder, says=["no ledger"])
+    listed = {line.split()[0] for line in run("explain", "--list", folder=folder).ends(0).out().splitlines()}
+    equal(set(PROVOKED) - listed, set(), "causes that are provoked here, and not listed")
+    ledger = {"total": {"sent": 10, "outcomes": {"incomplete": 3}, "causes": {"partner": 3}}}
+    (folder / "odd.json").write_text(json.dumps({"ledger": ledger}))
+    said = run("explain", folder / "odd.json", folder=folder).ends(2).out()
+    check("The cause is not known. Looked at: causes in the ledger: partner 3" in said, f"explain says: {said}")
 
 
 if __name__ == "__main__":
