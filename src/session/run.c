@@ -80,6 +80,7 @@ static int open_receiver(struct sl_session *s)
 	pthread_mutex_lock(&s->lock);
 	s->receiver = receiver;
 	pthread_mutex_unlock(&s->lock);
+	sl_session_begin_picture(s);
 	return 0;
 }
 
@@ -316,6 +317,8 @@ void sl_session_run(struct sl_session *s)
 	state = !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT;
 	sl_log_left_out();
 	sl_session_end_folder(s, state);
+	sl_session_picture_end(&s->pictures);
 	sl_session_end_metadata(s);
+	sl_points_end(&s->points);
 	sl_session_set_state(s, state);
 }

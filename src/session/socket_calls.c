@@ -269,6 +269,26 @@ static void metadata(struct sl_socket *s, struct sl_socket_client *c, const stru
 	sl_socket_reply_error(c, SL_ERROR_REQUEST, message, "", now_ns);
 }
 
+static void point(struct sl_socket *s, struct sl_socket_client *c, const struct sl_request *r,
+		  uint64_t now_ns)
+{
+	enum sl_state state = (enum sl_state)atomic_load(&s->session->state);
+	char message[300], why[200];
+	uint64_t number;
+	int err = sl_points_add(&s->session->points, r, &number, why, sizeof(why));
+
+	if (!err) {
+		sl_socket_reply(c, sl_reply_point(number, state), now_ns);
+		return;
+	}
+	snprintf(message, sizeof(message), "point: %s", why);
+	sl_socket_reply_error(c,
+			      err == -EPROTO   ? SL_ERROR_STATE
+			      : err == -ENOMEM ? SL_ERROR_SYSTEM
+					       : SL_ERROR_REQUEST,
+			      message, "", now_ns);
+}
+
 static void begin_wait(struct sl_socket_client *c, const struct sl_request *r, uint64_t now_ns)
 {
 	c->states = r->states | 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT;
@@ -304,6 +324,9 @@ static void serve(struct sl_socket *s, struct sl_socket_client *c, struct sl_req
 		break;
 	case SL_REQUEST_METADATA_CALL:
 		metadata(s, c, r, now_ns);
+		break;
+	case SL_REQUEST_POINT:
+		point(s, c, r, now_ns);
 		break;
 	case SL_REQUEST_WAIT:
 		begin_wait(c, r, now_ns);

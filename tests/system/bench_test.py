@@ -214,6 +214,28 @@ def codecs(folder):
             check(peer in rows or result["left_out"][peer].startswith("skipped: "), f"{peer}: neither measured nor left out")
 
 
+@case("the table of codecs has every row of ours with its peer and ratio, and the peers that were left out with the reason")
+def codec_table(folder):
+    file = folder / "codec.json"
+    for library, peers in ((None, None), ("/no/such/library.so", False)):
+        env = {**os.environ, **({"SLUICE_BENCH_BITSHUFFLE": library} if library else {})}
+        subprocess.run([SLUICE, "bench", "codec", "--rounds", "1", "--seconds", "0.02", "--compared", "--only", "*/bslz4/u16-1*", "--json", file],
+                       env=env, stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S)
+        result = json.loads(file.read_text())
+        shown = subprocess.run([sys.executable, ROOT / "tools/bench_codecs.py", file, "--print"], env=env, capture_output=True, text=True, check=True)
+        table = {cells[1].strip(" `"): [cell.strip() for cell in cells[2:-1]] for cells in
+                 (line.split("|") for line in shown.stdout.splitlines() if line.startswith("| `"))}
+        equal(sorted(table), sorted(row["name"] for row in result["rows"] if row["name"].startswith("sluice/")), "rows of ours")
+        for name, (rate, peer, ratio, *_) in table.items():
+            there = name.replace("sluice/", "bitshuffle/") in {row["name"] for row in result["rows"]}
+            check(peers is None or there == peers, f"{name}: a peer out of a library that is not there")
+            check(rate != "-" and (peer != "-") == there and (ratio != "-") == there, f"{name}: {table[name]}")
+        for name, why in result["left_out"].items():
+            check(f"- left out: `{name}`: {why}" in shown.stdout, f"{name}: the table does not say that it was left out")
+            check(not library or library in why, f"{name}: the reason does not name the library: {why}")
+        check(not library or result["left_out"], "nothing was left out")
+
+
 @case("shares are followed by fetching, by every element, by messages and beside a crowd; copies are what was committed")
 def shares(folder):
     rates = ["sluice/local/fetch/1", "sluice/local/fetch/1048576", "sluice/local/follow/262144", "sluice/rdma/fetch/262144"]

@@ -264,7 +264,8 @@ int sl_part_file_open_over(const char *path, struct sl_part_file *file)
 	return open_part(path, true, file);
 }
 
-int sl_part_file_open_new(const char *path, struct sl_part_file *file)
+int sl_part_file_open_new(const char *path, const struct sl_file_access *access,
+			  struct sl_part_file *file)
 {
 	int r;
 
@@ -273,16 +274,14 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file)
 	r = file->path && file->part ? sl_make_folders(path) : -ENOMEM;
 	if (r)
 		goto undo_file;
-	file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (file->fd < 0 && errno == EEXIST) {
+	r = sl_file_create(path, access);
+	if (r == -EEXIST)
 		sl_error("%s: exists; move it away, or choose another path", path);
-		r = -EEXIST;
+	if (r < 0)
 		goto undo_file;
-	}
-	if (file->fd < 0) {
-		r = sl_part_refused(path, "create", errno);
-		goto undo_file;
-	}
+	file->fd = r;
+	if (access)
+		file->access = *access;
 	/* A file system without locks has none to refuse. */
 	fcntl(file->fd, F_OFD_SETLK, &(struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET});
 	return 0;

@@ -40,9 +40,10 @@ int sl_part_file_open(const char *path, struct sl_part_file *file);
 /* The same; what an earlier run left in PATH.part goes. */
 int sl_part_file_open_over(const char *path, struct sl_part_file *file);
 
-/* Under its own name at once: others may read it. -EEXIST: a file is there. publish() syncs it,
- * discard() removes it. */
-int sl_part_file_open_new(const char *path, struct sl_part_file *file);
+/* Under its own name at once, with this access (NULL: by the umask): other programs may read it.
+ * -EEXIST: a file is there. publish() syncs it, discard() removes it. */
+int sl_part_file_open_new(const char *path, const struct sl_file_access *access,
+			  struct sl_part_file *file);
 
 /* The file at `path` was opened by sl_part_file_open_new(), of any process, and is not closed yet.
  * Its lock is of a kind (fcntl, shared) that readers neither take nor meet: flock() is HDF5's. */
