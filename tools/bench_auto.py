@@ -52,7 +52,7 @@ class Case:
     def settings(self, choice, quick):
         settings = {"link.kind": self.link, "detector.modules": MODULES, "detector.frames": self.frames(quick)}
         if quick:
-            settings["detector.pool"] = 4  # images that differ: they are made before the run begins
+            settings["detector.pool"] = 5  # images that differ: they are made before the run begins
         if choice:
             settings.update({"link.pollers": choice[0], "unit.workers": choice[1], "threads.senders": choice[2]})
         else:

@@ -42,7 +42,8 @@ import mutants
 from mutant_builds import MEMORY_BYTES, SANITIZED, SLOW_SUITE_S, Build, OutOfTime, clone_tree, copy_tree, folder_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Tests of folders whose code has its tests elsewhere: prefixes of their names, "system/NAME" for tests/system/NAME_test.py.
+# Tests of folders whose code has its tests elsewhere: prefixes of their names, "system/NAME" for tests/system/NAME_test.py,
+# "system/NAME WORDS" for its cases that have these words in their names.
 USERS = {
     "audit": ["sink/nexus", "sink/raw", "system/audit"],
     "base": ["experiment/experiment", "system/bad_yaml"],
@@ -53,7 +54,7 @@ USERS = {
     "codec": ["hdf5/images", "system/replay"],
     "control": ["system/frontend", "system/feroce", "system/native"],
     "control/tcp": ["control/conformance", "system/frontend", "system/peers"],
-    "convert": ["system/raw_container", "system/raw"],
+    "convert": ["system/raw_container", "system/raw conversion", "system/raw eiger", "system/raw"],
     "core": ["link/udp", "receiver/flow"],
     "detector": ["stage/conformance", "system/detectors"],
     "emulator": ["receiver/flow", "receiver/outcomes", "receiver/rejoin", "system/cli", "system/fault", "system/fault_kinds"],
@@ -578,6 +579,7 @@ def main():
         problems = equivalents.stale(arguments.source)
         print("\n".join(problems) or f"{len(equivalents.reasons)} entries fit the code")
         return 1 if problems else 0
+    Build.parts = sorted({name for names in USERS.values() for name in names if " " in name})
     Build.patience, Build.end = arguments.patience, time.monotonic() + arguments.seconds
     lock = locked(arguments.work)
     builds = builds_of(arguments, 0, True)

@@ -235,7 +235,7 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 int sl_follow_published(struct sl_follower *follower, uint64_t *n);
 
 /* How many elements are published: a word in the share's memory that changes with each commit, for
- * a thread or a kernel of a GPU that waits for it by itself (docs/how-to/share-between-hosts.md).
+ * a thread or a kernel of a GPU that waits for it by itself (docs/reference/share.md).
  * After a resize it is another word. rdma://: a word of this program that changes only inside of
  * calls with this follower, as sl_follow_next() while it waits. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);

@@ -40,7 +40,10 @@ const struct sl_command sl_commands[] = {
 	 "Looks for the receiver at control.address and control.port, offers all modules, sends "
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
-	 "on.",
+	 "on.\n"
+	 "With --serve it stays, is configured, armed and started by sluice ctl NAME or by "
+	 "telegrams, and sends\n"
+	 "run after run: docs/how-to/detector-side.md tells how.",
 	 true},
 	{"check", "check EXPERIMENT.yaml [options]",
 	 "Check an experiment, and show what every option is and where its value comes from.",
@@ -84,7 +87,10 @@ const struct sl_command sl_commands[] = {
 	 "  wait STATE ...                  until it is in one of these states, or the run has "
 	 "ended\n"
 	 "  watch                           a line each --interval_ms\n"
-	 "  close                           end the session\n\n"
+	 "  close                           end the session\n"
+	 "With --telegram FILE and without NAME: the requests of an XML document, in order, until "
+	 "one fails;\n"
+	 "the reply is another (docs/reference/telegram.md).\n\n"
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},
@@ -223,6 +229,9 @@ const struct sl_command sl_commands[] = {
 	 "byte that\n"
 	 "arrives is checked.\n\n"
 	 "exit status: 0 all went well; 1 it did not; 2 a message was not as it should be."},
+	{"image-server", "image-server --session NAME --fd N [options]",
+	 "Make images of a live session for the service, which starts this by itself.",
+	 sl_cmd_image_server, NULL, .hidden = true},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -234,7 +243,8 @@ static void print_usage(FILE *out)
 		"usage: sluice COMMAND [options]\n\n",
 		SL_VERSION);
 	for (const struct sl_command *c = sl_commands; c->name; c++)
-		fprintf(out, "  %-10s %s\n", c->name, c->doc);
+		if (!c->hidden)
+			fprintf(out, "  %-10s %s\n", c->name, c->doc);
 	fprintf(out, "\n  sluice COMMAND --help tells more; sluice --version.\n");
 }
 

@@ -132,6 +132,8 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 	err = sl_experiment_plugins(config);
 	if (!err)
 		err = sl_transfer_choose(config, transfer, &choice);
+	if (!err && r->e->live)
+		err = sl_experiment_add_live(config);
 	if (err)
 		return err;
 	if (site->files) {
@@ -169,8 +171,10 @@ static int understand(struct sl_reader *r)
 	return r->err;
 }
 
+enum special { PLAIN, NO_SINKS, LIVE };
+
 static int open_experiment(const char *path, const char *transfer, const char *const *overrides,
-			   size_t n, bool no_sinks, struct sl_experiment **experiment)
+			   size_t n, enum special special, struct sl_experiment **experiment)
 {
 	struct sl_reader r = {.e = calloc(1, sizeof(*r.e))};
 	struct sl_site site;
@@ -178,7 +182,8 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 
 	if (!r.e)
 		return -ENOMEM;
-	r.e->no_sinks = no_sinks;
+	r.e->no_sinks = special == NO_SINKS;
+	r.e->live = special == LIVE;
 	err = sl_site_open(&site);
 	if (!err)
 		err = sl_config_open(path, &r.e->config);
@@ -198,14 +203,20 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
 		       size_t n, struct sl_experiment **experiment)
 {
-	return open_experiment(path, transfer, overrides, n, false, experiment);
+	return open_experiment(path, transfer, overrides, n, PLAIN, experiment);
 }
 
 int sl_experiment_open_no_sinks(const char *path, const char *transfer,
 				const char *const *overrides, size_t n,
 				struct sl_experiment **experiment)
 {
-	return open_experiment(path, transfer, overrides, n, true, experiment);
+	return open_experiment(path, transfer, overrides, n, NO_SINKS, experiment);
+}
+
+int sl_experiment_open_live(const char *path, const char *transfer, const char *const *overrides,
+			    size_t n, struct sl_experiment **experiment)
+{
+	return open_experiment(path, transfer, overrides, n, LIVE, experiment);
 }
 
 void sl_experiment_close(struct sl_experiment *e)

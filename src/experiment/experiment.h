@@ -135,6 +135,7 @@ struct sl_experiment {
 
 	unsigned stages, sinks;
 	bool no_sinks; /* it may have none: its opener runs nothing of it */
+	bool live;     /* a share is added where it has none */
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
 	void *stage_state[SL_EXPERIMENT_STAGES];
 	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
@@ -180,6 +181,11 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 int sl_experiment_open_no_sinks(const char *path, const char *transfer,
 				const char *const *overrides, size_t n,
 				struct sl_experiment **experiment);
+
+/* The same with a sink `share` for viewers, which the run can go on without, unless the file has a
+ * share or as many sinks as there can be. */
+int sl_experiment_open_live(const char *path, const char *transfer, const char *const *overrides,
+			    size_t n, struct sl_experiment **experiment);
 
 /* What the program that started this one as a child sets, lines of "KEY=VALUE": ports, and that
  * nothing is to be emulated. Locked keys give way to it, so it is not for users: any other key is

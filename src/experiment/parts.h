@@ -7,12 +7,15 @@
  *            metadata.c what users say of a run;
  *            parameters.c what a run form may set; distrust.c paths and code of other hosts;
  *            plugins.c the plug-ins that it names; outputs.c where a run's files go; token.c the
- *            secret that front ends prove to know. */
+ *            secret that front ends prove to know; live.c the sink for viewers. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
 #include "base/config/node.h"
 #include "experiment/experiment.h"
+
+/* live.c: a sink `share` for viewers, unless there is one. -ENOMEM, -E2BIG. */
+int sl_experiment_add_live(struct sl_config *config);
 
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];

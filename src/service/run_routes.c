@@ -184,6 +184,24 @@ static void draw_and_answer(struct sl_service *service, struct sl_http_request *
 				     "no picture could be drawn: %s", why);
 }
 
+/* The one that the session has drawn; of a run with several transfers the first of them. */
+static bool answer_own(struct sl_service *service, struct sl_http_request *r)
+{
+	uint64_t run = sl_http_segment_number(r, 0), bytes;
+	char name[256];
+	int fd;
+
+	sl_history_find(service->history, run, "picture.png", name, sizeof(name));
+	if (!name[0])
+		sl_history_find(service->history, run, ".png", name, sizeof(name));
+	fd = name[0] ? sl_history_file(service->history, run, name, &bytes) : -1;
+	if (fd < 0)
+		return false;
+	sl_http_answer_file(r, 200, "image/png", fd, bytes);
+	sl_http_answer_header(r, "Cache-Control", "private, max-age=3600");
+	return true;
+}
+
 static void get_picture(void *arg, struct sl_http_request *r)
 {
 	struct sl_service *service = arg;
@@ -196,10 +214,10 @@ static void get_picture(void *arg, struct sl_http_request *r)
 	sl_history_find(service->history, run, ".nxs", file, sizeof(file));
 	if (!row)
 		absent(r);
-	else if (!file[0] || !strcmp(state, "live"))
+	else if (!strcmp(state, "live") || (!answer_own(service, r) && !file[0]))
 		sl_http_answer_error(r, 404, "not_found", NULL, NULL, "run %llu has no picture%s",
 				     (unsigned long long)run, file[0] ? " before its end" : "");
-	else if (!answer_drawn(r, path))
+	else if (!sl_http_status(r) && !answer_drawn(r, path))
 		draw_and_answer(service, r, file, path);
 	json_decref(row);
 }

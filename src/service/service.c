@@ -194,6 +194,7 @@ static int open_parts(struct sl_service *s, const struct sl_service_options *o)
 						   .own = s->own,
 						   .recover = o->recover,
 						   .events = s->events};
+	const struct sl_image_service_options images = {.program = s->program};
 	int err = open_experiments(s);
 
 	if (!err)
@@ -203,13 +204,19 @@ static int open_parts(struct sl_service *s, const struct sl_service_options *o)
 	if (!err)
 		err = sl_history_open(&history, &s->history);
 	if (!err)
+		err = sl_image_service_open(&images, &s->images);
+	if (!err)
+		err = sl_telegrams_open(s, &s->telegrams);
+	if (!err)
 		err = open_http(s, o);
 	return err ? err : sl_sessions_watch(s->sessions);
 }
 
 static void free_service(struct sl_service *s)
 {
+	sl_image_service_close(s->images);
 	sl_history_close(s->history);
+	sl_telegrams_close(s->telegrams);
 	sl_sessions_close(s->sessions);
 	sl_experiments_close(s->experiments);
 	sl_events_close(s->events);
@@ -227,6 +234,8 @@ static void close_http(struct sl_service *s)
 		return;
 	sl_http_quiesce(s->http);
 	sl_events_end(s->events);
+	sl_image_service_end(s->images); /* it finishes the requests that it has */
+	sl_telegrams_end(s->telegrams);
 	sl_http_close(s->http);
 }
 

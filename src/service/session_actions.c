@@ -78,16 +78,6 @@ static int check(struct sl_action *a, const char *experiment, const struct overr
 	return err;
 }
 
-static bool has_share(const json_t *found)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(found, "sinks"), i,
-			   one) if (!strcmp(json_string_value(one), "share")) return true;
-	return false;
-}
-
 /* ---- start ---- */
 
 struct wishes {
@@ -144,21 +134,7 @@ static int check_transfer(struct sl_action *a, const json_t *found, const char *
 			      names[0] ? names : "it has none");
 }
 
-/* Not where the list of sinks is full, or locked by a site. */
-static bool takes_share(struct sl_action *a, const char *experiment, struct overrides *o)
-{
-	json_t *found;
-	bool takes;
-
-	o->set[o->n] = SL_SESSIONS_SHARE;
-	found = sl_experiments_check(a->service->experiments, experiment, NULL, 0, o->set, o->n + 1,
-				     SL_DISTRUST_SET);
-	takes = json_is_true(json_object_get(found, "valid"));
-	json_decref(found);
-	return takes;
-}
-
-static int prepare(struct sl_action *a, const struct wishes *w, struct overrides *o, bool *share)
+static int prepare(struct sl_action *a, const struct wishes *w, struct overrides *o)
 {
 	json_t *found = sl_experiments_get(a->service->experiments, w->experiment);
 	int err;
@@ -177,16 +153,7 @@ static int prepare(struct sl_action *a, const struct wishes *w, struct overrides
 	if (!err)
 		err = take_sets(a, o);
 	json_decref(found);
-	if (err)
-		return err;
-	found = sl_experiments_check(a->service->experiments, w->experiment, NULL, 0, o->set, o->n,
-				     SL_DISTRUST_SET);
-	if (!json_is_true(json_object_get(found, "valid")))
-		err = sl_action_fail_check(a, json_object_get(found, "errors"));
-	else if (!has_share(found))
-		*share = takes_share(a, w->experiment, o);
-	json_decref(found);
-	return err;
+	return err ? err : check(a, w->experiment, o);
 }
 
 void sl_action_start_session(struct sl_action *a)
@@ -197,7 +164,7 @@ void sl_action_start_session(struct sl_action *a)
 	char path[1200], name[64];
 	struct sl_session_start start = {.experiment = path};
 
-	if (!o || take_wishes(a, &w) || prepare(a, &w, o, &start.share))
+	if (!o || take_wishes(a, &w) || prepare(a, &w, o))
 		goto out;
 	if (!sl_experiments_path(a->service->experiments, w.experiment, path, sizeof(path))) {
 		sl_action_fail(a, 404, "not_found", NULL, NULL, NULL, "there is no experiment '%s'",

@@ -129,6 +129,7 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 	s->port_file = copy_of(o->port_file, &err);
 	s->program = copy_of(o->program, &err);
 	s->emulate = o->emulate;
+	s->live = o->live;
 	s->summary_version = o->summary_version ? o->summary_version : SL_SUMMARY_VERSION;
 	if (!err)
 		err = sl_session_add_sets(s, o->set, o->sets);
@@ -153,8 +154,10 @@ static void note_asked(struct sl_session *s)
 int sl_session_read(struct sl_session *s)
 {
 	struct sl_experiment *e;
-	int err = sl_experiment_open(s->path, s->transfer[0] ? s->transfer : NULL,
-				     (const char *const *)s->set, s->sets, &e);
+	const char *transfer = s->transfer[0] ? s->transfer : NULL;
+	const char *const *set = (const char *const *)s->set;
+	int err = s->live ? sl_experiment_open_live(s->path, transfer, set, s->sets, &e)
+			  : sl_experiment_open(s->path, transfer, set, s->sets, &e);
 
 	if (err)
 		return err;
@@ -187,7 +190,7 @@ int sl_session_read(struct sl_session *s)
 
 static void free_session(struct sl_session *s)
 {
-	sl_socket_close(s->socket);
+	sl_session_close_socket(s);
 	sl_session_metadata_fini(&s->metadata);
 	sl_points_fini(&s->points);
 	if (s->experiment)
@@ -273,7 +276,7 @@ int sl_session_open_with(const struct sl_session_options *options,
 		sl_run_folder_warn_of_crashes(s->root);
 	atomic_store(&s->state, SL_STATE_CONFIGURED);
 	if (!err && known.name)
-		err = sl_socket_open(s, known.name, known.root);
+		err = sl_session_open_socket(s, known.name, known.root);
 	if (!err)
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
 	sl_log_set_target(before);
@@ -307,6 +310,7 @@ void sl_session_close(struct sl_session *s)
 	before = sl_log_target();
 	sl_log_set_target(&s->log);
 	sl_session_release(s, true);
+	sl_session_picture_fini(&s->pictures);
 	sl_log_set_target(before);
 	free_session(s);
 }

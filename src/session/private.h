@@ -23,6 +23,7 @@
 #include "receiver/receiver.h"
 #include "session/child_log.h"
 #include "session/folder/folder.h"
+#include "session/folder/picture.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
 #include "session/points/points.h"
@@ -56,7 +57,7 @@ struct sl_session {
 	char *set[SL_SESSION_SETS];
 	unsigned sets, option_sets; /* in use; those of the options */
 	uint32_t summary_version;
-	bool emulate;
+	bool emulate, live;
 	int text_fd; /* holds the experiment's text; -1: it is a file */
 	struct sl_session_hooks hooks;
 
@@ -96,6 +97,8 @@ struct sl_session {
 	struct sl_session_asked asked;	  /* of the detector. With `lock` held */
 	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
 
+	struct sl_session_pictures pictures; /* of a live session's runs */
+
 	bool probed; /* the plug-ins of this configuration survive open() */
 
 	bool busy;	       /* from arm() or start() until the run has ended; in configure() */
@@ -104,14 +107,22 @@ struct sl_session {
 	struct sl_error error; /* the first of the run */
 	struct sl_points points;
 	struct sl_session_metadata metadata;
-	struct sl_socket *socket; /* NULL: it has no name */
-	char line[512];		  /* the first error line of this step; empty: there was none */
+	struct sl_socket *socket;	/* NULL: it has no name */
+	struct sl_session_calls *calls; /* of the socket */
+	char line[512]; /* the first error line of this step; empty: there was none */
 };
 
 /* ---- open.c ---- */
 int sl_session_add_sets(struct sl_session *session, const char *const *set, size_t sets);
 /* Read and check; the former experiment goes only if that succeeds. */
 int sl_session_read(struct sl_session *session);
+
+/* ---- calls.c ---- */
+/* The session takes its name and listens. Logged, and the session's error set, where that fails.
+ * hooks.may_lack_socket: warn and go on where the folder of sockets cannot be used. root: of run
+ * folders; NULL: none. */
+int sl_session_open_socket(struct sl_session *session, const char *name, const char *root);
+void sl_session_close_socket(struct sl_session *session);
 
 /* ---- session.c ---- */
 void *sl_session_main(void *session); /* the control thread */
@@ -148,6 +159,9 @@ void sl_session_end_child(struct sl_session *session);
 int sl_session_begin_folder(struct sl_session *session);
 /* The result is written, and the folder closed. `state` is the one in which the run ends. */
 void sl_session_end_folder(struct sl_session *session, enum sl_state state);
+
+/* A live session's run gets a picture; after its sinks were opened. */
+void sl_session_begin_picture(struct sl_session *session);
 
 /* ---- words.c ---- */
 /* The outputs get their paths of this run, which has its number, and its folder if any. */

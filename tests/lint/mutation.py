@@ -12,6 +12,7 @@ import tempfile
 import lint
 
 import mutants  # noqa: E402  (found through lint's path)
+import mutate as mutate_tool  # noqa: E402
 
 TOOL = lint.ROOT / "tools/mutate.py"
 
@@ -248,8 +249,22 @@ def check_equivalents(out):
         out.case("an entry that fits no line is named", [] if status == 1 and "src/tiny/tiny.c: no such mutant" in said else said.splitlines())
 
 
+def check_users(out):
+    """System tests that folders are said to be tested by, and cases of them."""
+    problems = []
+    for name in sorted({name for names in mutate_tool.USERS.values() for name in names if name.startswith("system/")}):
+        test, _, words = name.removeprefix("system/").partition(" ")
+        path = lint.ROOT / f"tests/system/{test}_test.py"
+        if not path.exists():
+            problems.append(f"{name}: there is no {path.name}")
+        elif words and words not in path.read_text():
+            problems.append(f"{name}: no case has '{words}' in its name")
+    out.case("tests of folders without unit tests are there", problems)
+
+
 def main():
     out = lint.tap.Writer()
+    check_users(out)
     check_samples(out)
     check_tiny(out)
     check_workers(out)

@@ -175,6 +175,18 @@ void sl_http_answer_bytes(struct sl_http_request *r, unsigned status, const char
 		sl_http_answer_none(r);
 }
 
+void sl_http_answer_owned(struct sl_http_request *r, unsigned status, const char *type, void *bytes,
+			  size_t n, void (*release)(void *bytes))
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer_with_free_callback(n, bytes, release);
+
+	if (!response)
+		release(bytes);
+	sl_http_answer_response(r, status, response);
+	sl_http_answer_header(r, "Content-Type", type);
+}
+
 void sl_http_answer_const(struct sl_http_request *r, unsigned status, const char *type,
 			  const void *bytes, size_t n)
 {

@@ -120,6 +120,9 @@ void sl_http_answer_error_with(struct sl_http_request *request, unsigned status,
 /* malloc'ed bytes, which become the server's. NULL: no memory. */
 void sl_http_answer_bytes(struct sl_http_request *request, unsigned status, const char *type,
 			  void *bytes, size_t n);
+/* Bytes of another owner, which the server gives back by release(bytes), from any thread. */
+void sl_http_answer_owned(struct sl_http_request *request, unsigned status, const char *type,
+			  void *bytes, size_t n, void (*release)(void *bytes));
 /* Bytes that never change, as those of embedded files. */
 void sl_http_answer_const(struct sl_http_request *request, unsigned status, const char *type,
 			  const void *bytes, size_t n);

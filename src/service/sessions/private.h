@@ -31,7 +31,9 @@ struct sl_sessions {
 	pthread_cond_t wake;
 	struct sl_entry entry[SL_SESSIONS_MOST];
 	unsigned entries;
-	bool again, stop;
+	bool stop;
+	uint64_t wanted, begun, seen; /* rounds: asked for, begun, over */
+	pthread_cond_t looked;
 	char listed[65536]; /* the words of the last list that was published, to see changes */
 	struct sl_thread thread;
 	struct sl_starter starter;

@@ -24,9 +24,6 @@ struct sl_sessions;
 
 enum { SL_SESSIONS_LOOK_MS = 500, SL_SESSIONS_MOST = 64, SL_SESSIONS_SETS = 100 };
 
-/* Viewers cannot slow it down, and ten frames a second cost a run little. */
-#define SL_SESSIONS_SHARE "sinks[+].share.latest_Hz=10"
-
 struct sl_sessions_options {
 	const char *program; /* sluice itself */
 	const char *root;    /* of run folders of sessions that are started here */
@@ -61,7 +58,8 @@ json_t *sl_sessions_one(struct sl_sessions *sessions, const char *name);
 /* A function for each, under the lock: it must not block. status may be kept by json_incref(). */
 void sl_sessions_each(struct sl_sessions *sessions,
 		      void (*each)(void *arg, const struct sl_seen *seen), void *arg);
-/* Look again soon: something has just been done. */
+/* Look again, since something has just been done: returns when that has been seen, within a second.
+ */
 void sl_sessions_look(struct sl_sessions *sessions);
 
 /* ---- what is done ---- */
@@ -71,7 +69,6 @@ struct sl_session_start {
 	const char *name;	/* NULL: that of the file, with -2, -3 ... where it is taken */
 	const char *transfer;	/* NULL: none */
 	const char *outcomes;	/* a file of the run's folder; NULL: none */
-	bool share;		/* a sink of that kind, with the session's name, for viewers */
 	const char *const *set;
 	size_t sets;
 };

@@ -144,7 +144,6 @@ static int choose_name(const struct sl_session_start *start, char name[64],
 struct command {
 	const char *argv[2 * SL_SESSIONS_SETS + 2 * ARGUMENTS];
 	size_t n;
-	char share[96];
 };
 
 static void add(struct command *c, const char *word)
@@ -169,15 +168,11 @@ static void add_session(struct command *c, const struct sl_sessions *s,
 	add(c, start->experiment);
 	add_pair(c, "--root", s->root);
 	add_pair(c, "--name", name);
+	add(c, "--live"); /* a share for viewers, and a picture of each run */
 	add_pair(c, "--transfer", start->transfer);
 	add_pair(c, "--outcomes", start->outcomes);
 	for (size_t i = 0; i < start->sets; i++)
 		add_pair(c, "--set", start->set[i]);
-	if (!start->share)
-		return;
-	add_pair(c, "--set", SL_SESSIONS_SHARE);
-	snprintf(c->share, sizeof(c->share), "sinks.share.name=%s", name);
-	add_pair(c, "--set", c->share);
 }
 
 /* ---- as a transient unit of systemd ---- */

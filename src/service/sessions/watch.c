@@ -11,7 +11,8 @@
 #include "service/sessions/private.h"
 
 enum { PATIENCE_MS = 300, KEEP_ALIVE_ROUNDS = 10 };
-#define AGAIN_NS UINT64_C(3000000000) /* a session that did not answer is asked again after that */
+#define LOOKED_NS UINT64_C(1000000000)
+#define AGAIN_NS  UINT64_C(3000000000) /* a session that did not answer is asked again after that */
 
 /* ---- the list: only this thread changes entries, under the lock; it reads them without ---- */
 
@@ -201,17 +202,24 @@ static void look(struct sl_sessions *s)
 	publish_changes(s);
 }
 
-/* True: go on. */
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+				 .tv_nsec = (long)(ns % 1000000000)};
+}
+
+/* Until the next round is due or asked for. True: go on. */
 static bool rest(struct sl_sessions *s, uint64_t until_ns)
 {
-	const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
-				       .tv_nsec = (long)(until_ns % 1000000000)};
+	const struct timespec until = time_of(until_ns);
 	bool goes_on;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->stop && !s->again && sl_clock_ns() < until_ns)
+	s->seen = s->begun;
+	pthread_cond_broadcast(&s->looked);
+	while (!s->stop && s->wanted <= s->begun && sl_clock_ns() < until_ns)
 		pthread_cond_timedwait(&s->wake, &s->lock, &until);
-	s->again = false;
+	s->begun = s->wanted;
 	goes_on = !s->stop;
 	pthread_mutex_unlock(&s->lock);
 	return goes_on;
@@ -227,18 +235,26 @@ static void *watch(void *arg)
 		look(s);
 		if (s->options.events && ++rounds % KEEP_ALIVE_ROUNDS == 0)
 			sl_events_keep_alive(s->options.events);
-		next_ns += SL_SESSIONS_LOOK_MS * UINT64_C(1000000);
-		if (next_ns < sl_clock_ns())
+		if (next_ns + SL_SESSIONS_LOOK_MS * UINT64_C(1000000) <= sl_clock_ns())
+			/* in steps: rounds that were asked for change nothing */
 			next_ns = sl_clock_ns();
+		if (next_ns <= sl_clock_ns())
+			next_ns += SL_SESSIONS_LOOK_MS * UINT64_C(1000000);
 	} while (rest(s, next_ns));
 	return NULL;
 }
 
 void sl_sessions_look(struct sl_sessions *s)
 {
+	const uint64_t end_ns = sl_clock_ns() + LOOKED_NS;
+	const struct timespec end = time_of(end_ns);
+	uint64_t mine;
+
 	pthread_mutex_lock(&s->lock);
-	s->again = true;
+	mine = ++s->wanted;
 	pthread_cond_signal(&s->wake);
+	while (!s->stop && s->seen < mine && sl_clock_ns() < end_ns)
+		pthread_cond_timedwait(&s->looked, &s->lock, &end);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -267,6 +283,7 @@ int sl_sessions_open(const struct sl_sessions_options *options, struct sl_sessio
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->wake, &attributes);
+	pthread_cond_init(&s->looked, &attributes);
 	pthread_condattr_destroy(&attributes);
 	err = sl_starter_open(&s->starter);
 	if (err) {
@@ -290,11 +307,13 @@ void sl_sessions_close(struct sl_sessions *s)
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	pthread_cond_signal(&s->wake);
+	pthread_cond_broadcast(&s->looked);
 	pthread_mutex_unlock(&s->lock);
 	sl_thread_join(&s->thread);
 	sl_starter_close(&s->starter);
 	for (unsigned i = 0; i < s->entries; i++)
 		forget_status(&s->entry[i]);
+	pthread_cond_destroy(&s->looked);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->starting);
 	pthread_mutex_destroy(&s->lock);

@@ -199,6 +199,7 @@ static void give(struct work *w, struct sl_python_process *p)
 
 	if (!w->filled)
 		fill(w);
+	p->since_ns = sl_clock_ns(); /* before it has the frame: this thread may be held up */
 	if (send(p->socket, &order, sizeof(order), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 	    (ssize_t)sizeof(order)) {
 		break_off(w, p, NULL);
@@ -208,7 +209,6 @@ static void give(struct work *w, struct sl_python_process *p)
 	e->spare = place;
 	p->ticket = ++e->ticket;
 	p->frame = w->next++;
-	p->since_ns = sl_clock_ns();
 	p->waits = p->engaged = true;
 	w->given++;
 	find_next(w);

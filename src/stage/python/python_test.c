@@ -443,7 +443,8 @@ static void test_garbage_as_an_answer(void **arg)
 	check_comes_back("os.write(3, b'garbage')", "wrote what is no answer");
 	check_comes_back("os.write(3, bytes(32))", "wrote what is no answer");
 	check_comes_back("os.write(3, bytes(100000))", "wrote what is no answer");
-	check_comes_back("os.close(3)", "ended with exit status");
+	/* It ends by itself, or is killed on a busy host. */
+	check_comes_back("os.close(3)", "it is started again");
 }
 
 /* A child that goes on with the parent's work answers a second time; and one that outlives its

@@ -4,8 +4,8 @@
  *            goes from a low percentile to a high one, so that neither noise nor a few bright
  *            pixels decide what is seen.
  * Threads:   one. */
-#ifndef SL_CMD_SHOW_PICTURE_H
-#define SL_CMD_SHOW_PICTURE_H
+#ifndef SL_PICTURE_PICTURE_H
+#define SL_PICTURE_PICTURE_H
 
 #include <sluice/detector.h>
 #include <sluice/option.h>
@@ -41,9 +41,16 @@ int sl_picture_colour(const struct sl_picture *picture, const struct sl_picture_
 /* Red, green and blue of the 256. */
 void sl_picture_palette(enum sl_picture_colours colours, uint8_t palette[256][3]);
 
+/* Whether this program has libpng. */
+bool sl_png_is_there(void);
+
 /* 0 or -errno, logged. */
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3]);
 int sl_png_write_rgb(const char *path, uint32_t rows, uint32_t columns, const uint8_t *rgb);
+/* The same in memory (malloc'ed), quickly rather than as small as can be. 0 or -errno, not logged;
+ * -ENOTSUP: this program has no libpng. */
+int sl_png_encode_rgb(uint32_t rows, uint32_t columns, const uint8_t *rgb, uint8_t **png,
+		      size_t *bytes);
 
 #endif

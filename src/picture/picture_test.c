@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/crc.h"
-#include "cmd/show/picture.h"
+#include "picture/picture.h"
 
 static void test_bins_are_means_of_what_is_there(void **arg)
 {

@@ -1,5 +1,5 @@
 /* picture.c - from floats to colours. */
-#include "cmd/show/picture.h"
+#include "picture/picture.h"
 
 #include <errno.h>
 #include <math.h>

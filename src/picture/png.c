@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 
 #include "base/file/part_file.h"
 #include "base/log.h"
-#include "cmd/show/picture.h"
+#include "picture/picture.h"
 
 /* A picture takes the place of a picture or of an empty file, and of nothing else: data that were
  * named by mistake are not to be had again. Links, folders and devices are left to
@@ -77,6 +78,11 @@ static int write_image(png_image *image, const char *path, const void *pixels, c
 	return err;
 }
 
+bool sl_png_is_there(void)
+{
+	return true;
+}
+
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3])
 {
@@ -97,4 +103,27 @@ int sl_png_write_rgb(const char *path, uint32_t rows, uint32_t columns, const ui
 			   .format = PNG_FORMAT_RGB};
 
 	return write_image(&image, path, rgb, NULL);
+}
+
+int sl_png_encode_rgb(uint32_t rows, uint32_t columns, const uint8_t *rgb, uint8_t **png,
+		      size_t *bytes)
+{
+	png_image image = {.version = PNG_IMAGE_VERSION,
+			   .width = columns,
+			   .height = rows,
+			   .format = PNG_FORMAT_RGB,
+			   .flags = PNG_IMAGE_FLAG_FAST};
+	png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+	uint8_t *memory = malloc(size), *exact;
+
+	if (!memory)
+		return -ENOMEM;
+	if (!png_image_write_to_memory(&image, memory, &size, 0, rgb, 0, NULL)) {
+		free(memory);
+		return -ENOMEM; /* libpng has no other reason */
+	}
+	exact = realloc(memory, size);
+	*png = exact ? exact : memory;
+	*bytes = size;
+	return 0;
 }
