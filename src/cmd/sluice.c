@@ -211,6 +211,18 @@ const struct sl_command sl_commands[] = {
 	 "found,\n"
 	 "as a table. sluice run --truth writes the same beside a run.",
 	 true},
+	{"explain", "explain RUN [options]",
+	 "Say why a run lost frames: the cause, the numbers that prove it, the command that mends "
+	 "it.",
+	 sl_cmd_explain,
+	 "RUN is a run folder, a result or summary in a file, or the name of a live session. What "
+	 "is looked at\n"
+	 "is the ledger, and the record that the flight recorder leaves beside it "
+	 "(docs/reference/flight-recorder.md).\n"
+	 "docs/how-to/why-did-i-lose-frames.md tells more.\n\n"
+	 "exit status: 0 the cause is named, or nothing was lost; 2 it is not known; 1 RUN cannot "
+	 "be read.",
+	 false},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL, true},

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "flight/recorder.h"
 #include "monitor/summary.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -191,6 +192,7 @@ int sl_session_read(struct sl_session *s)
 static void free_session(struct sl_session *s)
 {
 	sl_session_close_socket(s);
+	sl_recorder_close(s->recorder);
 	sl_session_metadata_fini(&s->metadata);
 	sl_points_fini(&s->points);
 	if (s->experiment)
@@ -223,7 +225,7 @@ static struct sl_session *make(void)
 
 	if (!s)
 		return NULL;
-	s->text_fd = s->wake = s->summary_file.fd = -1;
+	s->text_fd = s->wake = s->summary_file.fd = s->flight_dir = -1;
 	s->keeper.socket = -1;
 	sl_run_folder_init(&s->folder);
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};

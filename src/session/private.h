@@ -48,6 +48,7 @@ struct sl_session_asked { /* what the experiment asks of the detector */
 	uint64_t frames, dark_frames;
 	double rate_Hz;
 };
+struct sl_recorder;
 
 struct sl_session {
 	const char *name; /* of the experiment, for messages: its path, or "text" */
@@ -89,6 +90,11 @@ struct sl_session {
 	uint64_t abandoned_ns;			   /* 0: they were not given up */
 	uint64_t started_unix_ns;
 	bool paused;
+
+	/* The recorder is made for the first run that wants it. */
+	struct sl_recorder *recorder;	  /* NULL: none. Set with `lock` held */
+	int flight_dir;			  /* where its files go, in a run; -1: nowhere */
+	char flight_path[SL_STATUS_PATH]; /* of flight.json, if it is there. With `lock` held */
 
 	struct sl_part_file summary_file; /* locked while a run is under way; fd -1: none */
 	struct sl_run_folder folder;	  /* of the run under way */
@@ -166,6 +172,12 @@ void sl_session_begin_picture(struct sl_session *session);
 /* ---- words.c ---- */
 /* The outputs get their paths of this run, which has its number, and its folder if any. */
 int sl_session_place_outputs(struct sl_session *session);
+
+/* ---- flight.c ---- */
+/* Every source has its plan; the receiver is about to start. */
+void sl_session_begin_flight(struct sl_session *session);
+/* Its status is final; before the receiver closes. Nothing where it was not begun. */
+void sl_session_end_flight(struct sl_session *session);
 
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */
