@@ -10,7 +10,7 @@ build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4
 demo="$build python3-h5py bitshuffle"
 curves="$build python3-h5py python3-numpy bitshuffle"
 check="$build libcmocka-dev clang lld clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema libxml2-utils
-	bitshuffle hdf5-filter-plugin python3-hdf5plugin python3-cffi mypy python3-typeshed python3-silx python3-zmq python3-cbor2 redis-server redis-tools python3-redis tshark python3-scapy iproute2 ethtool
+	bitshuffle hdf5-filter-plugin python3-hdf5plugin python3-cffi mypy python3-typeshed python3-silx python3-zmq python3-cbor2 redis-server redis-tools python3-redis prometheus python3-tango tshark python3-scapy iproute2 ethtool
 	util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin ocl-icd-libopencl1 pocl-opencl-icd"
 # DIALS is 72 packages and 670 MB more: about a minute to install, and half a minute for its tests.
 check_long="$check dials"

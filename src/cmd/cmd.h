@@ -37,6 +37,7 @@ int sl_cmd_convert(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_cut(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_explain(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ps(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv);

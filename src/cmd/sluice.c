@@ -75,7 +75,7 @@ const struct sl_command sl_commands[] = {
 	 "AGE is the\n"
 	 "time since the last progress. 'crashed': the session is not there any more and did not "
 	 "close.\n"
-	 "docs/how-to/control-a-session.md tells more."},
+	 "docs/how-to/control-a-session.md tells more; of --metrics, docs/how-to/prometheus.md."},
 	{"ctl",
 	 "ctl NAME [status|configure|arm|start|pause|resume|stop|abort|metadata|wait|watch|close] "
 	 "[options]",
@@ -141,7 +141,8 @@ const struct sl_command sl_commands[] = {
 	 "killed can be started again, and goes on with the sources as they are. "
 	 "docs/how-to/restart.md "
 	 "tells how."},
-	{"list", "list [link|detector|stage|unit|sink|section|states|errors|NAME] [--markdown]",
+	{"list",
+	 "list [link|detector|stage|unit|sink|section|states|errors|metrics|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL, true},
 	{"show", "show EXPERIMENT.yaml|RUN.nxs [options]",
 	 "Draw a frame of an experiment's detector, or of a run's file, as PNG.", sl_cmd_show,
@@ -210,6 +211,18 @@ const struct sl_command sl_commands[] = {
 	 "found,\n"
 	 "as a table. sluice run --truth writes the same beside a run.",
 	 true},
+	{"explain", "explain RUN [options]",
+	 "Say why a run lost frames: the cause, the numbers that prove it, the command that mends "
+	 "it.",
+	 sl_cmd_explain,
+	 "RUN is a run folder, a result or summary in a file, or the name of a live session. What "
+	 "is looked at\n"
+	 "is the ledger, and the record that the flight recorder leaves beside it "
+	 "(docs/reference/flight-recorder.md).\n"
+	 "docs/how-to/why-did-i-lose-frames.md tells more.\n\n"
+	 "exit status: 0 the cause is named, or nothing was lost; 2 it is not known; 1 RUN cannot "
+	 "be read.",
+	 false},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL, true},

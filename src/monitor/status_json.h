@@ -36,11 +36,15 @@ char *sl_status_json(const struct sl_status_document *document);
 /* Time since a thread of the run, or a frame, last made progress; UINT64_MAX: none has yet. */
 uint64_t sl_status_progress_age_ns(const struct sl_status *status);
 
+/* Of enum sl_source_state: "absent", ... */
+const char *sl_status_source_name(uint32_t state);
+
 /* ---- replies of the status socket: one line each, with its end. NULL: no memory. ---- */
 
 char *sl_reply_ok(const char *call, enum sl_state state);
 char *sl_reply_error(const struct sl_error *error);
 char *sl_reply_status(const char *call, const struct sl_status_document *document);
+char *sl_reply_point(uint64_t point, enum sl_state state);
 char *sl_reply_metadata(const struct sl_metadata *metadata);
 
 #endif

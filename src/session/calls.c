@@ -184,6 +184,25 @@ static char *metadata(void *arg, const struct sl_request *r, struct sl_error *er
 	return sl_reply_metadata(copy);
 }
 
+static char *point(void *arg, const struct sl_request *r, struct sl_error *error)
+{
+	struct sl_session *session = arg;
+	enum sl_state state = (enum sl_state)atomic_load(&session->state);
+	enum sl_error_code code = SL_ERROR_REQUEST;
+	uint64_t number;
+	char why[200];
+	int err = sl_points_add(&session->points, r, &number, why, sizeof(why));
+
+	if (!err)
+		return sl_reply_point(number, state);
+	if (err == -EPROTO)
+		code = SL_ERROR_STATE;
+	else if (err == -ENOMEM)
+		code = SL_ERROR_SYSTEM;
+	sl_socket_refuse(error, code, "", "point: %s", why);
+	return NULL;
+}
+
 /* ---- open and close ---- */
 
 int sl_session_open_socket(struct sl_session *session, const char *name, const char *root)
@@ -199,6 +218,7 @@ int sl_session_open_socket(struct sl_session *session, const char *name, const c
 		.change = change,
 		.configure = configure,
 		.metadata = metadata,
+		.point = point,
 	};
 	const struct sl_socket_options options = {
 		.name = name,

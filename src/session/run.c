@@ -142,7 +142,10 @@ static int wait_for_start(struct sl_session *s)
 
 static int start(struct sl_session *s)
 {
-	int err = s->started ? 0 : sl_receiver_start(s->receiver);
+	int err;
+
+	sl_session_begin_flight(s);
+	err = s->started ? 0 : sl_receiver_start(s->receiver);
 
 	if (!err && !s->hooks.quiet && !s->hooks.still)
 		sl_receiver_log(s->receiver);
@@ -195,6 +198,7 @@ static void conclude(struct sl_session *s)
 	status->ended_unix_ns = sl_clock_unix_ns();
 	snprintf(status->experiment, sizeof(status->experiment), "%s", s->name);
 	sl_session_copy_reason(s, status->stopped_by, sizeof(status->stopped_by));
+	snprintf(status->flight, sizeof(status->flight), "%s", s->flight_path);
 	sl_result_early(status, status->early, sizeof(status->early));
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
@@ -287,10 +291,12 @@ void sl_session_run(struct sl_session *s)
 		/* In this order: what a source sent is safe before it may forget it. */
 		sl_receiver_finish(s->receiver);
 		sl_session_keeper_end(&s->keeper, s->receiver);
+		sl_session_end_flight(s);
 		more = keeps(s);
 		sl_controls_bye(&s->controls, more);
 		conclude(s);
 	} else {
+		sl_session_end_flight(s);
 		note_failure(s);
 	}
 	if (more)
@@ -302,5 +308,6 @@ void sl_session_run(struct sl_session *s)
 	sl_session_end_folder(s, state);
 	sl_session_picture_end(&s->pictures);
 	sl_session_end_metadata(s);
+	sl_points_end(&s->points);
 	sl_session_set_state(s, state);
 }

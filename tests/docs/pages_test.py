@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
+import control_pages  # noqa: E402
 import extract  # noqa: E402
 import share_pages  # noqa: E402
 
@@ -534,9 +535,40 @@ def check_pip(out, installed, command):
              else [done.stdout + done.stderr])
 
 
+# ---- docs/how-to/why-did-i-lose-frames.md ----
+
+def shape(text):
+    """The same without its numbers, which are of one host and one run."""
+    return re.sub(r"\d+(\.\d+)?", "N", text)
+
+
+def check_explain(out, installed):
+    """Each block of commands prints what the page shows, but for its numbers; and its Python reads the flight record."""
+    page = (ROOT / "docs/how-to/why-did-i-lose-frames.md").read_text()
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "lossy-sockets"), "SLUICE_SITE": ""}
+    (installed.folder / "lossy.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for commands, shown in zip(extract.blocks(page, "sh"), extract.blocks(page, "text"), strict=True):
+        case = f"why-did-i-lose-frames.md: {commands.split(chr(10))[0]}"
+        installed.ran.append(commands)
+        if commands.startswith("tshark") and not shutil.which("tshark"):
+            out.skip(case, "tshark is not installed")
+            continue
+        done = run("/bin/sh", "-e", "-c", commands.replace("python3 ", f"{PYTHON} "), folder=installed.folder, env=env)
+        # On a busy host there may be other losses besides: they come behind.
+        right = not done.returncode and shape(done.stdout).startswith(shape(shown))
+        out.case(case, [] if right else [done.stdout + done.stderr, "is not", shown])
+    read = installed.python(extract.blocks(page, "python")[0])
+    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* packets  \d+ ns$", read.stdout, re.M)
+             else [read.stdout + read.stderr])
+    listed = {line.split()[0] for line in run(SLUICE, "explain", "--list").stdout.splitlines()}
+    out.case("why-did-i-lose-frames.md names every cause", sorted(cause for cause in listed if f"`{cause}`" not in page) or
+             ([] if len(listed) > 20 else ["no causes are listed"]))
+
+
 # ---- every command of a page ----
 
-PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts", "detector-side")
+PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
@@ -855,6 +887,7 @@ def main():
                 check_burst(out, installed)
                 check_look_back(out, installed)
             check_audit(out, installed)
+            check_explain(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
             check_detector_side(out, installed)
@@ -864,6 +897,7 @@ def main():
             check_follow(out, installed)
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
+            control_pages.check(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

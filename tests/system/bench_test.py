@@ -5,6 +5,7 @@ told. How fast anything is, no test asks."""
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -261,6 +262,41 @@ def share_peers(folder):
         check(result["rows"] or result["left_out"][name], f"{name}: measured or left out with a reason")
         check("memcpy" not in name or result["rows"], f"{name}: measured")
         check(all(row["value"] > 0 for row in result["rows"]), f"{name}: figures")
+
+
+@case("rows for more cores than this process has are left out, with the reason")
+def fewer_cores(folder):
+    file = folder / "result.json"
+    two = sorted(os.sched_getaffinity(0))[:2]
+    why = "this process has fewer cores" if len(two) > 1 else "this process has one core"
+    for what, only in (("stage", "sluice/correct/*/500k/*cores"), ("trigger", "sluice/*/*[48]cores"), ("trigger", "sluice/*16cores"),
+                       ("link", "sluice/*cores")):
+        command = [SLUICE, "bench", what, "--rounds", "1", "--seconds", SECONDS[0], "--only", only, "--json", file]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                              preexec_fn=lambda: os.sched_setaffinity(0, two))
+        result = json.loads(file.read_text())
+        listed = set(run("bench", what, "--only", only, "--list", folder=folder).out().split())
+        many = {name for name in listed if int(name.rsplit("/", 1)[1].removesuffix("cores")) > len(two)}
+        check(len(many) >= 2, f"{what}: rows of many cores: {listed}")
+        equal({name: result["left_out"].get(name) for name in many}, {name: why for name in many}, f"{what}: left out")
+        lines = [line.split(None, 1) for line in done.stdout.splitlines()]
+        check(all([name, why] in lines for name in many), f"{what}: the table says why: {done.stdout}")
+
+
+@case("what scales with cores is measured with nothing but a build folder and Python: no git, no other program on the path")
+def scaling(folder):
+    if SLOW:
+        skip("the scripts take a plain build")
+    build = pathlib.Path(SLUICE).parent
+    for tool, more, file, says in (("bench_scaling", ("--part", "flat"), "scaling.json", "events through ring and assembler"),
+                                   ("bench_auto", ("--case", "shm/plain/2"), "auto.json", "of the best fixed choice or better")):
+        if "shm/plain/2" in more and len(os.sched_getaffinity(0)) < 2:
+            continue
+        done = subprocess.run([sys.executable, ROOT / f"tools/{tool}.py", "--quick", "--revision", "abc123", "--build", build, "--out", folder, *more],
+                              cwd="/", env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        equal(done.returncode, 0, f"exit status of {tool}: {done.stderr[-500:]}")
+        check(says in done.stdout and "revision abc123" in done.stdout, f"{tool}: {done.stdout}")
+        equal(json.loads((folder / file).read_text())["machine"]["revision"], "abc123", "revision in the results")
 
 
 @case("wrong arguments are told")

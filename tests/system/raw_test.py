@@ -337,6 +337,34 @@ def _(folder):
     equal({path.name for path in folder.glob("one*")}, {"one.nxs"}, "files")
 
 
+@case("a file that another program has put where the conversion notes its progress is neither used nor changed, with --overwrite, too")
+def _(folder):
+    burst(folder, 30)
+    journal, victim = folder / "out.nxs.convert", folder / "victim"
+    planted = {"a hard link": (lambda: os.link(victim, journal), "has another name, too"),
+               "a symbolic link": (lambda: journal.symlink_to(victim), "is a symbolic link"),
+               "a pipe": (lambda: os.mkfifo(journal), "is no ordinary file"),
+               "a text": (lambda: journal.write_text("of a user"), "was not written by sluice convert"),
+               "binary data": (lambda: journal.write_bytes(bytes(100)), "was not written by sluice convert")}
+    if os.geteuid() == 0:
+        planted["an empty file of another user"] = lambda: (journal.touch(), os.chown(journal, 1, -1)), "belongs to another user"
+    for what, (plant, says) in planted.items():
+        victim.write_text("precious")
+        plant()
+        seen = journal.lstat()
+        for options in ((), ("--overwrite",)):
+            run_fails("convert", folder / "run.raw", folder / "out.nxs", *options, folder=folder, says=["out.nxs.convert", says])
+            left = journal.lstat()
+            equal((left.st_ino, left.st_size, left.st_mtime_ns), (seen.st_ino, seen.st_size, seen.st_mtime_ns), f"{what}: the planted file")
+            equal(victim.read_text(), "precious", f"{what}: the file that it names")
+            check(not (folder / "out.nxs").exists(), f"{what}: a file was written")
+        journal.unlink()
+    journal.touch()  # of a conversion that was killed before its first line
+    convert(folder)
+    same(folder)
+    check(not journal.exists(), "the journal is left")
+
+
 @case("nothing is overwritten unless it is asked for")
 def _(folder):
     burst(folder, 30)

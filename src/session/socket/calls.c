@@ -147,6 +147,21 @@ static void metadata(struct sl_socket *s, struct sl_socket_client *c, const stru
 	sl_socket_reply(c, line || !error.code ? line : sl_reply_error(&error), now_ns);
 }
 
+static void point(struct sl_socket *s, struct sl_socket_client *c, const struct sl_request *r,
+		  uint64_t now_ns)
+{
+	struct sl_error error = {.code = SL_ERROR_NONE};
+	char *line;
+
+	if (!s->ops->point) {
+		sl_socket_reply_error(c, SL_ERROR_REQUEST, "point: a detector side takes no points",
+				      "tell the session that receives", now_ns);
+		return;
+	}
+	line = s->ops->point(s->arg, r, &error);
+	sl_socket_reply(c, line || !error.code ? line : sl_reply_error(&error), now_ns);
+}
+
 static void begin_wait(struct sl_socket_client *c, const struct sl_request *r, uint64_t now_ns)
 {
 	c->states = r->states | 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT;
@@ -182,6 +197,9 @@ static void serve(struct sl_socket *s, struct sl_socket_client *c, struct sl_req
 		break;
 	case SL_REQUEST_METADATA_CALL:
 		metadata(s, c, r, now_ns);
+		break;
+	case SL_REQUEST_POINT:
+		point(s, c, r, now_ns);
 		break;
 	case SL_REQUEST_WAIT:
 		begin_wait(c, r, now_ns);

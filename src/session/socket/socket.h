@@ -42,6 +42,8 @@ struct sl_socket_ops {
 	int (*configure)(void *arg, const struct sl_request *request, struct sl_error *error);
 	/* A line; NULL: `error` says why not. */
 	char *(*metadata)(void *arg, const struct sl_request *request, struct sl_error *error);
+	/* Likewise: a point of a scan. NULL: it takes none. */
+	char *(*point)(void *arg, const struct sl_request *request, struct sl_error *error);
 };
 
 struct sl_socket_options {
