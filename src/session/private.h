@@ -28,7 +28,7 @@
 #include "session/metadata.h"
 #include "session/points/points.h"
 #include "session/session.h"
-#include "session/socket.h"
+#include "session/socket/socket.h"
 #include "session/states.h"
 
 enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
