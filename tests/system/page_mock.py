@@ -69,7 +69,7 @@ class Images:
             height = float(rng.lognormal(3.4, 0.8))
             y, x = np.mgrid[-3:4, -3:4]
             image[row - 3:row + 4, column - 3:column + 4] += rng.poisson(height * np.exp(-(x * x + y * y) / 2.2)).astype(np.int16)
-            peaks.append([row, column, round(height * 6.9, 1)])
+            peaks.append([row + 0.5, column + 0.5, round(height * 6.9, 1)])
         image[self.mask] = INVALID
         return image, peaks
 
