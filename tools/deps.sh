@@ -15,8 +15,9 @@ check="$build libcmocka-dev clang lld clang-format-14 libclang-rt-14-dev python3
 # DIALS is 72 packages and 670 MB more: about a minute to install, and half a minute for its tests.
 check_long="$check dials"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy bitshuffle"
+# bitshuffle: its HDF5 plugin is what the rows of codecs are compared with.
 bench="$build python3-numpy libucx-dev libfabric-dev iproute2 ethtool valgrind fio python3-pyfai python3-pyopencl
-	pocl-opencl-icd"
+	pocl-opencl-icd bitshuffle hdf5-filter-plugin"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
 	ibverbs-utils perftest e2fsprogs"
 interop="$check $guest"

@@ -151,7 +151,8 @@ struct sl_follow_options {
 	int32_t timeout_ms;
 	const char *secret_file;
 	const char *device;
-	uint64_t reserved[8];
+	uint64_t queue_bytes;
+	uint64_t reserved[7];
 };
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error);
@@ -178,6 +179,7 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 		   int (*each)(void *arg, const struct sl_share_description *description,
 			       const struct sl_follow_element *element),
 		   void *arg);
+int sl_follow_published(struct sl_follower *follower, uint64_t *n);
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 uint64_t sl_follow_peers(const struct sl_follower *follower);
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);

@@ -67,7 +67,7 @@ struct sl_feroce_section { /* devices that connect as FEROCE's do */
 	uint32_t port;
 	char allow[512], open[512];
 	bool record;
-	double silence_s;
+	double first_s, silence_s;
 };
 
 struct sl_calibration_options { /* files in the place of the detector's own calibration */

@@ -102,7 +102,8 @@ static void miss_at(struct viewer *v, unsigned i)
 	v->events->missed++;
 }
 
-/* Whether an event of that topic is due; then it counts as the last. */
+/* Whether an event of that topic is due; then it counts as the last. What has no topic is always
+ * due: another one may not come for a long time. */
 static bool is_due(struct viewer *v, const char *topic, uint64_t now_ns)
 {
 	unsigned oldest = 0;
@@ -161,7 +162,8 @@ void sl_events_publish(struct sl_events *events, const struct sl_event *event)
 		if (!text) {
 			v->missed++;
 			events->missed++;
-		} else if (wants(v, text) && (!text->latest || is_due(v, text->topic, now_ns))) {
+		} else if (wants(v, text) &&
+			   (!text->latest || !text->topic[0] || is_due(v, text->topic, now_ns))) {
 			push(v, text);
 			wake(v);
 		}

@@ -37,7 +37,7 @@ unsigned sl_events_viewers(struct sl_events *events);
 uint64_t sl_events_missed(struct sl_events *events); /* of all viewers so far */
 
 /* The answer is a stream of these events, beginning with `first` (NULL: none). topic: only events
- * of this one and of none; "": all. `latest` events of one name and topic come at most every
+ * of this one and of none; "": all. `latest` events of a topic come at most every
  * interval_ms. */
 void sl_http_answer_events(struct sl_http_request *request, struct sl_events *events,
 			   const char *topic, uint64_t interval_ms, const struct sl_event *first,
