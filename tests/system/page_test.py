@@ -4,6 +4,8 @@
 Skipped where chromium and chromedriver are not installed; the unit tests of web/test need node alone.
 """
 
+# normal build only
+
 import atexit
 import contextlib
 import pathlib
@@ -312,7 +314,7 @@ def _(_folder):
         browser.run("location.hash = '#/run/3'")
         browser.until("document.querySelector('.ledger.lit') && document.querySelector('.big-picture canvas').width > 200", "the run")
         browser.click("Why was this lost?")
-        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer was too small')", "the explanation")
+        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer is too small')", "the explanation")
         browser.keys("\ue00c")
         browser.click(".detail summary")
         browser.until("document.querySelector('pre')?.innerText.includes('the ledger closes')", "the log")
