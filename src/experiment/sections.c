@@ -109,6 +109,9 @@ const struct sl_option sl_feroce_options[] = {
 		  "addresses of devices that wait to be asked, first module first"),
 	SL_BOOL(struct sl_feroce_section, record, false,
 		"devices send the record after the pixels; otherwise the receiver writes it"),
+	SL_F64(struct sl_feroce_section, first_s, 0, 0, 1e6, "s",
+	       "a device that sends nothing for so long after the start is given up; 0: never, "
+	       "as its trigger may come at any time"),
 	SL_F64(struct sl_feroce_section, silence_s, 60, 0, 1e6, "s",
 	       "a device that has begun and sends nothing for so long is gone; 0: never"),
 	SL_OPTION_END,

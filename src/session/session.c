@@ -197,6 +197,7 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 		s->run = 0;
 		s->run_folder[0] = s->flight_path[0] = '\0';
 		sl_session_begin_metadata(s);
+		sl_points_begin(&s->points);
 		atomic_store(&s->reason_state, 0);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
@@ -353,6 +354,10 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 	now->state = atomic_load(&s->state);
 	now->run = s->run;
 	snprintf(now->folder, sizeof(now->folder), "%s", s->run_folder);
+	memcpy(now->detector, s->asked.detector, sizeof(now->detector));
+	now->detector_frames = s->asked.frames;
+	now->detector_dark_frames = s->asked.dark_frames;
+	now->detector_rate_Hz = s->asked.rate_Hz;
 	if (!has_ended(s))
 		now->result = -1; /* a front end may still have a say */
 	snprintf(now->session, sizeof(now->session), "%s", sl_socket_name(s->socket));
