@@ -15,6 +15,7 @@ extern "C" {
 enum sl_file_use {
 	SL_FILE_READ,  /* must not be replaced by an output of the run */
 	SL_FILE_WRITE, /* an output: created, or replaced */
+	SL_FILE_CODE,  /* executed: a script (named with SL_FILE_READ, too) or an interpreter */
 };
 
 /* "" is ignored: options that name no file need not be left out. */

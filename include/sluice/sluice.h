@@ -65,6 +65,9 @@ struct sl_session_options {
 	/* The status socket's name, for `sluice ps` and `sluice ctl`: open fails where another
 	 * session has it, or the socket cannot be made. NULL: no socket. */
 	const char *name;
+	/* 1: for people who look on: a sink `share` (latest_Hz: 10) where the experiment has none,
+	 * and a picture of each run in its folder. */
+	int live;
 };
 
 struct sl_session;

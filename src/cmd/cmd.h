@@ -15,6 +15,7 @@ struct sl_command {
 	int (*run)(const struct sl_command *command, int argc, char **argv);
 	const char *details; /* for --help; may be NULL */
 	bool plugins;	     /* it uses add-ons: takes --plugins */
+	bool hidden;	     /* started by sluice itself: not in lists */
 };
 
 extern const struct sl_command sl_commands[]; /* ends with a NULL name */
@@ -24,16 +25,19 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_check(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_geometry(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_image_server(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_keeper(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_audit(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_session(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_serve(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_convert(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_cut(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_explain(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ps(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv);
@@ -43,6 +47,10 @@ int sl_cmd_follow(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_message(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_pingpong(const struct sl_command *command, int argc, char **argv);
+
+/* ctl --telegram: the requests of a document ("-": standard input), the reply on standard output;
+ * the exit status. */
+int sl_cmd_telegram(const char *path);
 
 /* Take every --plugins DIR out of a command line, and load what is in these folders and in those of
  * SLUICE_PLUGINS. Children load the same: it sets SLUICE_PLUGINS. The number of arguments left, or

@@ -17,7 +17,7 @@ struct ctl_options {
 	bool json, wait, keep;
 	double timeout_s;
 	uint32_t interval_ms;
-	char reason[16];
+	char reason[16], telegram[1024];
 };
 
 static const struct sl_option options[] = {
@@ -33,6 +33,9 @@ static const struct sl_option options[] = {
 	       "of watch: from one line to the next"),
 	SL_STRING(struct ctl_options, reason, "",
 		  "of stop and abort: why, in at most 15 characters"),
+	SL_STRING(struct ctl_options, telegram, "",
+		  "carry out the requests of this XML document (-: standard input), and print the "
+		  "reply; no NAME"),
 	SL_OPTION_END,
 };
 
@@ -360,6 +363,13 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 
 	if (err)
 		return err > 0 ? 0 : SL_RESULT_ERROR;
+	if (c.options.telegram[0] && c.args.plains) {
+		sl_error("'%s': with --telegram the document says which session; usage: sluice %s",
+			 c.args.plain[0], command->usage);
+		return SL_RESULT_ERROR;
+	}
+	if (c.options.telegram[0])
+		return sl_cmd_telegram(c.options.telegram);
 	if (c.args.plains < 1) {
 		sl_error("which session? sluice ps lists them; usage: sluice %s", command->usage);
 		return SL_RESULT_ERROR;

@@ -18,7 +18,7 @@
 enum { LOOK_MS = 20, OVER = 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT };
 
 struct session_options {
-	bool emulate;
+	bool emulate, live;
 	uint32_t runs;
 	char root[1024], outcomes[1024], port_file[1024], name[SL_STATUS_NAME],
 		transfer[SL_TRANSFER_NAME];
@@ -40,6 +40,10 @@ static const struct sl_option options[] = {
 	       "take this many runs one after another and end; 0: wait for requests"),
 	SL_BOOL(struct session_options, emulate, false,
 		"start the detector side as a child process"),
+	SL_BOOL(struct session_options, live, false,
+		"for people who look on: a sink share (latest_Hz: 10) unless the file has one, and "
+		"a "
+		"picture in the folder of each run"),
 	SL_STRING(struct session_options, transfer, "",
 		  "receive this one of the file's transfers; needed where it has several"),
 	SL_STRING(struct session_options, name, "", "name for sluice ps and sluice ctl"),
@@ -108,6 +112,7 @@ static int open_session(struct session *s)
 		.set = s->args.set,
 		.sets = s->args.sets,
 		.emulate = o->emulate,
+		.live = o->live,
 		.outcomes = or_null(o->outcomes),
 		.port_file = or_null(o->port_file),
 		.program = sl_child_self(),

@@ -8,8 +8,9 @@
 #include "endpoint/state.h"
 
 enum {
-	ZERO_IDS = 16, /* in a row, and a peer is held to identification 0 */
-	OTHER_IDS = 3, /* in a row, and it is not any more */
+	ZERO_IDS = 16,	/* with none from SEGMENTS on between them: a peer is held to these */
+	OTHER_IDS = 3,	/* in a row, and it is not any more */
+	SEGMENTS = 128, /* UDP_MAX_SEGMENTS: a kernel makes no more packets of a message */
 };
 
 int sl_receive_queue_init(struct sl_endpoint *endpoint)
@@ -164,18 +165,24 @@ static unsigned ud_receive(struct sl_qp *qp, const struct sl_roce_path *path,
 
 /* ---- whether it is intact ---- */
 
-/* Over IPv4 the ICRC covers an identification that a socket does not show. Any is accepted, until
- * the peer has sent for a while either 0 or one more than before, as a kernel does that cuts
- * packets from a longer message: then it must, and the check is nearly as strong as it can be. A
- * peer that changes its mind is believed after a few packets. */
+/* Over IPv4 the ICRC covers an identification that a socket does not show. A kernel gives 0 to a
+ * packet that may not be divided, and counts up from 0 where it cuts packets from a longer message.
+ * Any identification is accepted until the peer has begun at 0 for a while: then it must go on so,
+ * and the check is nearly as strong as it can be. Identifications that only count up prove nothing:
+ * Soft-RoCE's do, and jump when the peer has paused. A peer that changes its mind is believed after
+ * a few packets. */
 static bool right_id(struct sl_qp *qp, uint16_t id)
 {
-	bool expected = id == 0 || id == qp->next_id;
+	bool expected = id < SEGMENTS;
 
 	if (!expected && qp->zero_ids == ZERO_IDS && ++qp->other_ids < OTHER_IDS)
 		return false;
-	qp->next_id = (uint16_t)(id + 1);
-	qp->zero_ids = expected ? qp->zero_ids + (qp->zero_ids < ZERO_IDS) : 0;
+	/* After 0 comes 1 in a longer message, and 0 again where each packet is its own. */
+	qp->next_id = id == 0 && qp->next_id <= 1 ? 0 : (uint16_t)(id + 1);
+	if (!expected)
+		qp->zero_ids = 0;
+	else if (id == 0)
+		qp->zero_ids += qp->zero_ids < ZERO_IDS;
 	qp->other_ids = 0;
 	return true;
 }

@@ -47,16 +47,16 @@ static void give(const uint8_t *packet, size_t bytes)
 
 static bool arrives(uint32_t psn, uint16_t ip_id)
 {
-	unsigned before = rig.side[RIGHT].count;
 	uint8_t packet[64];
 
+	rig.side[RIGHT].count = 0;
 	rig_receive(1, landing, 100);
 	give(packet, forge(packet, psn, ip_id));
-	return rig.side[RIGHT].count == before + 1;
+	return rig.side[RIGHT].count == 1;
 }
 
-/* A peer with identifications of its own is served, but one that always sent 0 is held to it, until
- * it insists. */
+/* A peer with identifications of its own is served, but one that always began at 0 is held to it,
+ * until it insists. */
 static void test_identification(void **state)
 {
 	uint32_t psn = PSN;
@@ -66,19 +66,54 @@ static void test_identification(void **state)
 		assert_true(arrives(psn++, id));
 	for (int i = 0; i < 15; i++)
 		assert_true(arrives(psn++, 0));
-	assert_true(arrives(psn++, 7));
+	assert_true(arrives(psn++, 700));
 	for (int i = 0; i < 16; i++)
 		assert_true(arrives(psn++, 0));
 	for (int i = 0; i < 5; i++) {
-		assert_false(arrives(psn++, 7));
-		assert_false(arrives(psn++, 8));
+		assert_false(arrives(psn++, 700));
+		assert_false(arrives(psn++, 701));
 		assert_true(arrives(psn++, 0));
 	}
 	assert_int_equal(dropped(RIGHT, SL_ENDPOINT_DROP_ICRC), 10);
-	assert_false(arrives(psn++, 100));
-	assert_false(arrives(psn++, 101));
-	assert_true(arrives(psn++, 102));
-	assert_true(arrives(psn++, 103));
+	assert_false(arrives(psn++, 1000));
+	assert_false(arrives(psn++, 1001));
+	assert_true(arrives(psn++, 1002));
+	assert_true(arrives(psn++, 1003));
+}
+
+/* Soft-RoCE counts up over all packets, through 0, too, and jumps after a pause: none of its
+ * packets is refused. */
+static void test_identifications_that_jump(void **state)
+{
+	uint32_t psn = PSN;
+	uint16_t id = 65400;
+
+	rig_connect(SL_ROCE_UC);
+	for (unsigned i = 0; i < 2000; i++) {
+		id = (uint16_t)(id + (i % 90 ? 1 : 1 + i * 37));
+		assert_true(arrives(psn++, id));
+	}
+	for (unsigned i = 0; i < 40; i++)
+		assert_true(arrives(psn++, (uint16_t)i));
+	assert_true(arrives(psn++, 5000));
+	assert_int_equal(dropped(RIGHT, SL_ENDPOINT_DROP_ICRC), 0);
+}
+
+/* A kernel cuts packets from longer messages, and a few of them are lost on the way: those that
+ * arrive count. */
+static void test_identifications_with_gaps(void **state)
+{
+	uint32_t psn = PSN;
+
+	rig_connect(SL_ROCE_UC);
+	for (unsigned message = 0; message < 60; message++) {
+		for (uint16_t id = 0; id < 44; id++) {
+			if ((message * 44 + id) % 7)
+				assert_true(arrives(psn++, id));
+		}
+	}
+	assert_false(arrives(psn++, 5000));
+	assert_int_equal(dropped(RIGHT, SL_ENDPOINT_DROP_ICRC), 1);
 }
 
 /* Over IPv6 there is nothing unknown. */
@@ -358,6 +393,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_identification),
+		TEST(test_identifications_that_jump),
+		TEST(test_identifications_with_gaps),
 		TEST_V6(test_every_bit),
 		TEST(test_strangers),
 		TEST(test_full_socket),

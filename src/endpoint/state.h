@@ -90,8 +90,8 @@ struct sl_qp {
 	struct sl_roce_path path; /* to the peer */
 	union sl_net_address to;
 	socklen_t to_bytes;
-	uint16_t next_id;  /* IPv4 identification of the next packet, if it counts up */
-	uint8_t zero_ids;  /* packets in a row with that identification, or with 0 */
+	uint16_t next_id;  /* IPv4 identification that the next packet probably has */
+	uint8_t zero_ids;  /* packets with 0 since one that no kernel cuts from a message */
 	uint8_t other_ids; /* refused in a row since, only because of their identification */
 	struct sl_roce_cnp cnp;
 	struct sl_roce_rate rate;

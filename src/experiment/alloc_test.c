@@ -41,7 +41,7 @@ static int make_experiment(void *arg)
 {
 	static const char *const sets[] = {"detector.frames=20", "ring.slots=16"};
 	struct sl_experiment *experiment = NULL;
-	int r = sl_experiment_open(path, NULL, sets, 2, &experiment);
+	int r = sl_experiment_open_live(path, NULL, sets, 2, &experiment);
 
 	if (r)
 		return r;

@@ -132,6 +132,8 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 	err = sl_experiment_plugins(config);
 	if (!err)
 		err = sl_transfer_choose(config, transfer, &choice);
+	if (!err && r->e->live)
+		err = sl_experiment_add_live(config);
 	if (err)
 		return err;
 	if (site->files) {
@@ -147,14 +149,21 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 static int understand(struct sl_reader *r)
 {
 	struct sl_experiment *e = r->e;
+	int distrust = 0;
 
 	sl_experiment_read(r);
+	if (r->err != -ENOMEM)
+		distrust = sl_experiment_distrust_paths(e, !(r->bad & ~SL_SECTION_PARAMETERS));
+	if (distrust)
+		return distrust; /* before a file that it names is read */
 	if (e->control.port)
 		e->control.port += e->port_offset;
 	if (!(r->bad & SL_SECTION_CONTROL))
 		note(r, sl_experiment_token(e));
 	if (r->err != -ENOMEM)
 		note(r, sl_experiment_check(e, r->bad));
+	if (!r->err)
+		r->err = sl_experiment_check_parameters(e);
 	/* The text is stored with the run: a reader of the file must not learn the secret. */
 	sl_experiment_hide_tokens(e->config);
 	if (!r->err && !(e->text = sl_config_text(e->config)))
@@ -162,8 +171,10 @@ static int understand(struct sl_reader *r)
 	return r->err;
 }
 
+enum special { PLAIN, NO_SINKS, LIVE };
+
 static int open_experiment(const char *path, const char *transfer, const char *const *overrides,
-			   size_t n, bool no_sinks, struct sl_experiment **experiment)
+			   size_t n, enum special special, struct sl_experiment **experiment)
 {
 	struct sl_reader r = {.e = calloc(1, sizeof(*r.e))};
 	struct sl_site site;
@@ -171,7 +182,8 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 
 	if (!r.e)
 		return -ENOMEM;
-	r.e->no_sinks = no_sinks;
+	r.e->no_sinks = special == NO_SINKS;
+	r.e->live = special == LIVE;
 	err = sl_site_open(&site);
 	if (!err)
 		err = sl_config_open(path, &r.e->config);
@@ -191,14 +203,20 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
 		       size_t n, struct sl_experiment **experiment)
 {
-	return open_experiment(path, transfer, overrides, n, false, experiment);
+	return open_experiment(path, transfer, overrides, n, PLAIN, experiment);
 }
 
 int sl_experiment_open_no_sinks(const char *path, const char *transfer,
 				const char *const *overrides, size_t n,
 				struct sl_experiment **experiment)
 {
-	return open_experiment(path, transfer, overrides, n, true, experiment);
+	return open_experiment(path, transfer, overrides, n, NO_SINKS, experiment);
+}
+
+int sl_experiment_open_live(const char *path, const char *transfer, const char *const *overrides,
+			    size_t n, struct sl_experiment **experiment)
+{
+	return open_experiment(path, transfer, overrides, n, LIVE, experiment);
 }
 
 void sl_experiment_close(struct sl_experiment *e)
@@ -211,6 +229,7 @@ void sl_experiment_close(struct sl_experiment *e)
 	free(e->link_state);
 	free(e->unit_state);
 	free(e->text);
+	free(e->parameters);
 	sl_refined_free(&e->refined);
 	sl_experiment_forget_states(e);
 	sl_experiment_forget_outputs(e);

@@ -67,11 +67,45 @@ struct sl_feroce_section { /* devices that connect as FEROCE's do */
 	uint32_t port;
 	char allow[512], open[512];
 	bool record;
-	double silence_s;
+	double first_s, silence_s;
+};
+
+struct sl_flight_options { /* the flight recorder */
+	bool record;
+	double after_s;
 };
 
 struct sl_calibration_options { /* files in the place of the detector's own calibration */
 	char file[384], gains[384];
+};
+
+/* What a run form shows, and what clients of the role operate may set: the section `parameters`. */
+enum { SL_PARAMETERS = 64, SL_PARAMETER_VALUES = 32, SL_PARAMETER_TEXT = 256 };
+
+enum sl_parameter_type {
+	SL_PARAMETER_AUTO, /* only while it is read: that of the option */
+	SL_PARAMETER_INTEGER,
+	SL_PARAMETER_NUMBER,
+	SL_PARAMETER_BOOLEAN,
+	SL_PARAMETER_TEXT_TYPE,
+	SL_PARAMETER_CHOICE,
+};
+const char *sl_parameter_type_name(enum sl_parameter_type type); /* "integer", ... */
+
+struct sl_parameter {
+	char name[64];
+	char path[SL_PARAMETER_TEXT], label[SL_PARAMETER_TEXT], unit[64], doc[512];
+	uint32_t type;	 /* enum sl_parameter_type */
+	double min, max; /* of numbers */
+	unsigned values; /* of a choice */
+	char value[SL_PARAMETER_VALUES][64];
+	char now[SL_PARAMETER_TEXT]; /* as the experiment has it */
+	const struct sl_node *node;  /* where it was read */
+};
+
+struct sl_parameters {
+	unsigned n;
+	struct sl_parameter parameter[SL_PARAMETERS];
 };
 
 struct sl_experiment {
@@ -106,6 +140,7 @@ struct sl_experiment {
 
 	unsigned stages, sinks;
 	bool no_sinks; /* it may have none: its opener runs nothing of it */
+	bool live;     /* a share is added where it has none */
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
 	void *stage_state[SL_EXPERIMENT_STAGES];
 	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
@@ -117,6 +152,7 @@ struct sl_experiment {
 	struct sl_fault_options faults;
 	struct sl_feedback_options feedback;
 	struct sl_control_options control;
+	struct sl_flight_options flight;
 	struct sl_feroce_section feroce;
 	struct sl_goniometer goniometer; /* axes 0: none */
 	bool emulate_local;		 /* run starts the front end itself */
@@ -131,6 +167,8 @@ struct sl_experiment {
 	/* The section `metadata`: known keys; and all of it as texts, with what is locked. */
 	struct sl_metadata_known known;
 	struct sl_metadata_section said;
+
+	struct sl_parameters *parameters; /* NULL: it declares none */
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */
@@ -149,6 +187,11 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 int sl_experiment_open_no_sinks(const char *path, const char *transfer,
 				const char *const *overrides, size_t n,
 				struct sl_experiment **experiment);
+
+/* The same with a sink `share` for viewers, which the run can go on without, unless the file has a
+ * share or as many sinks as there can be. */
+int sl_experiment_open_live(const char *path, const char *transfer, const char *const *overrides,
+			    size_t n, struct sl_experiment **experiment);
 
 /* What the program that started this one as a child sets, lines of "KEY=VALUE": ports, and that
  * nothing is to be emulated. Locked keys give way to it, so it is not for users: any other key is
@@ -180,6 +223,16 @@ int sl_experiment_open_detector(struct sl_experiment *experiment, struct sl_geom
  * comes from ("# site.yaml:7", "# --set", "# default"). As a file it is the same experiment, but
  * for the token, which is left out. */
 char *sl_experiment_resolved(const struct sl_experiment *experiment, bool origins);
+/* The same as a tree, whose nodes know their options; the caller's, sl_config_close(). */
+int sl_experiment_resolved_tree(const struct sl_experiment *experiment, struct sl_config **config);
+
+/* For experiments whose text comes from other hosts: from now on, in this process,
+ * - paths that they name lie under one of these folders (absolute or with "..", after symbolic
+ *   links), and
+ * - plug-ins and scripts lie where this process can neither write nor replace them.
+ * file: of the experiment file and of overrides; else of overrides alone. Before an experiment is
+ * opened; the list is used until the end. */
+void sl_experiment_distrust(const char *const *roots, size_t n, bool file);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
 uint16_t sl_experiment_service(const struct sl_experiment *experiment);	  /* enum sl_service */

@@ -668,7 +668,7 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 15);
+	assert_int_equal(n, 16);
 }
 
 static void threads_are_placed_and_wait_as_told(void **state)
@@ -1008,6 +1008,7 @@ static void devices_of_feroce_are_off_unless_asked_for(void **state)
 	sl_experiment_close(e);
 	e = good(RC "feroce: {enable: true, allow: 10.0.0.0/24, silence_s: 5}\n");
 	assert_true(e->feroce.enable);
+	assert_true(e->feroce.silence_s == 5 && e->feroce.first_s == 0);
 	assert_string_equal(e->feroce.allow, "10.0.0.0/24");
 	assert_false(e->feroce.record);
 	assert_int_equal(e->feroce.port, 0);
@@ -1038,9 +1039,57 @@ static void what_devices_of_feroce_cannot_do_is_refused(void **state)
 	}
 }
 
+static struct sl_experiment *live(const char *text)
+{
+	int fd = memfd_create("experiment", MFD_CLOEXEC);
+	struct sl_experiment *e = NULL;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	capture_begin();
+	if (sl_experiment_open_live(file, NULL, NULL, 0, &e))
+		fail_msg("refused: %s", capture_end());
+	said = capture_end();
+	close(fd);
+	return e;
+}
+
+static void a_share_for_viewers_is_added_unless_there_is_one(void **state)
+{
+	static const char eight[] =
+		"detector: {kind: pattern}\n"
+		"sinks: ['null','null','null','null','null','null','null','null']\n";
+	struct sl_experiment *e = live(minimal);
+	char *text = sl_experiment_resolved(e, true);
+
+	assert_int_equal(e->sinks, 2);
+	assert_string_equal(e->sink[1]->name, "share");
+	assert_non_null(strstr(text, "latest_Hz: 10"));
+	assert_non_null(strstr(text, "# this program"));
+	assert_non_null(strstr(e->text, "may_lack: true"));
+	free(text);
+	sl_experiment_close(e);
+	e = live("detector: {kind: pattern}\nsinks: ['null', share: {every: 7}]\n");
+	assert_int_equal(e->sinks, 2);
+	text = sl_experiment_resolved(e, false);
+	assert_non_null(strstr(text, "every: 7"));
+	assert_non_null(strstr(text, "may_lack: false"));
+	free(text);
+	sl_experiment_close(e);
+	e = live("detector: {kind: pattern}\nsinks: [share]\n");
+	assert_int_equal(e->sinks, 1);
+	sl_experiment_close(e);
+	e = live(eight);
+	assert_int_equal(e->sinks, 8);
+	assert_non_null(strstr(said, "cannot be followed"));
+	sl_experiment_close(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_share_for_viewers_is_added_unless_there_is_one),
 		cmocka_unit_test(a_missing_file_is_an_error),
 		cmocka_unit_test(everything_in_a_file_arrives),
 		cmocka_unit_test(stages_and_sinks_come_in_order_with_their_own_options),

@@ -5,18 +5,22 @@
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
  *            transfer; geometry.c the section of that name; goniometer.c the list of axes;
  *            metadata.c what users say of a run;
+ *            parameters.c what a run form may set; distrust.c paths and code of other hosts;
  *            plugins.c the plug-ins that it names; outputs.c where a run's files go; token.c the
- *            secret that front ends prove to know. */
+ *            secret that front ends prove to know; live.c the sink for viewers. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
 #include "base/config/node.h"
 #include "experiment/experiment.h"
 
+/* live.c: a sink `share` for viewers, unless there is one. -ENOMEM, -E2BIG. */
+int sl_experiment_add_live(struct sl_config *config);
+
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
-extern const struct sl_option sl_axis_options[];
+extern const struct sl_option sl_axis_options[], sl_flight_options[];
 
 /* Load what `plugins` names: before add-ons are looked for. Logged with file and line. */
 int sl_experiment_plugins(struct sl_config *config);
@@ -39,6 +43,8 @@ enum sl_section_bit {
 	SL_SECTION_GEOMETRY = 1 << 13,
 	SL_SECTION_GONIOMETER = 1 << 14,
 	SL_SECTION_METADATA = 1 << 15,
+	SL_SECTION_PARAMETERS = 1 << 16,
+	SL_SECTION_FLIGHT = 1 << 17,
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */
@@ -73,6 +79,17 @@ void sl_experiment_read_metadata(struct sl_reader *reader, struct sl_node *node)
 int sl_experiment_check_metadata(const struct sl_experiment *experiment);
 /* The list of axes. */
 void sl_experiment_read_goniometer(struct sl_reader *reader);
+
+/* The section `parameters`; its paths are looked up once the rest is right. */
+void sl_experiment_read_parameters(struct sl_reader *reader);
+int sl_experiment_check_parameters(struct sl_experiment *experiment);
+
+/* distrust.c: 0, or -EACCES, logged with file and line; nothing is wrong unless
+ * sl_experiment_distrust() was called. Before a plug-in of the list is loaded; before anything is
+ * done with an experiment that was read; whole: without mistakes, so that its add-ons can say which
+ * files they have. */
+int sl_experiment_distrust_plugin(const struct sl_config *config, const struct sl_node *node);
+int sl_experiment_distrust_paths(const struct sl_experiment *experiment, bool whole);
 
 /* A map of names to options, as a site file may have in the place of a list: `list` is "stages" or
  * "sinks". */

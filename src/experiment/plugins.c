@@ -14,6 +14,8 @@ static int load(const struct sl_config *config, const struct sl_node *node)
 		sl_config_error(config, node, "takes the path of a shared object");
 		return -EINVAL;
 	}
+	if (sl_experiment_distrust_plugin(config, node))
+		return -EACCES;
 	err = sl_plugin_open(node->text, why, sizeof(why));
 	if (err)
 		sl_config_error(config, node, "%s", why);

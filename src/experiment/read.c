@@ -392,11 +392,11 @@ static void read_emulate(struct sl_reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct sl_reader *r)
 {
-	static const char *const known[] = {"detector",	   "link",     "ring",	  "unit",
-					    "stages",	   "sinks",    "threads", "frontend",
-					    "control",	   "feroce",   "emulate", "transfers",
-					    "calibration", "feedback", "plugins", "geometry",
-					    "goniometer",  "metadata", NULL};
+	static const char *const known[] = {"detector",	   "link",     "ring",	     "unit",
+					    "stages",	   "sinks",    "threads",    "frontend",
+					    "control",	   "feroce",   "emulate",    "transfers",
+					    "calibration", "feedback", "plugins",    "geometry",
+					    "goniometer",  "metadata", "parameters", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -430,6 +430,7 @@ void sl_experiment_read(struct sl_reader *r)
 		{SL_SECTION_SINKS, read_sinks},
 		{SL_SECTION_EMULATE, read_emulate},
 		{SL_SECTION_GONIOMETER, sl_experiment_read_goniometer},
+		{SL_SECTION_PARAMETERS, sl_experiment_read_parameters},
 	};
 	int before;
 

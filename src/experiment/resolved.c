@@ -26,13 +26,13 @@ static struct sl_node *add(struct maker *m, struct sl_node *parent, const char *
 }
 
 /* `from`: the node that has set the value; NULL: none has. */
-static void add_value(struct maker *m, struct sl_node *parent, const char *key, const char *text,
-		      const struct sl_node *from)
+static struct sl_node *add_value(struct maker *m, struct sl_node *parent, const char *key,
+				 const char *text, const struct sl_node *from)
 {
 	struct sl_node *node = add(m, parent, key, SL_NODE_SCALAR);
 
 	if (!node)
-		return;
+		return NULL;
 	node->text = sl_tree_text(sl_tree_of(m->config), text, strlen(text));
 	if (!node->text)
 		m->err = -ENOMEM;
@@ -40,6 +40,7 @@ static void add_value(struct maker *m, struct sl_node *parent, const char *key, 
 	node->file = from ? from->file : NULL;
 	node->line = from ? from->line : 0;
 	node->secret = from && from->secret;
+	return node;
 }
 
 static void add_options(struct maker *m, struct sl_node *parent, const struct sl_node *section,
@@ -48,8 +49,13 @@ static void add_options(struct maker *m, struct sl_node *parent, const struct sl
 	char text[TEXT_BYTES];
 
 	for (; options && options->name; options++) {
+		struct sl_node *node;
+
 		sl_option_print(options, base, text, sizeof(text));
-		add_value(m, parent, options->name, text, sl_config_option(section, options));
+		node = add_value(m, parent, options->name, text,
+				 sl_config_option(section, options));
+		if (node)
+			node->option = options;
 	}
 }
 
@@ -186,6 +192,16 @@ static void add_plugins(struct maker *m)
 		add_value(m, list, NULL, from->text, from);
 }
 
+/* As it was written: what is left out follows from the options that it names. */
+static void add_parameters(struct maker *m)
+{
+	const struct sl_node *section = section_of(m->e, "parameters", NULL);
+
+	if (!m->err && section && section->kind == SL_NODE_MAP)
+		m->err = sl_node_copy(sl_tree_of(m->config), m->config->root, section,
+				      section->origin, NULL);
+}
+
 static void add_all(struct maker *m)
 {
 	const struct sl_experiment *e = m->e;
@@ -205,19 +221,32 @@ static void add_all(struct maker *m)
 		add_plain(m, s);
 	add_value(m, m->config->root, "emulate", e->emulate_local ? "local" : "none",
 		  section_of(e, "emulate", NULL));
+	add_parameters(m);
+}
+
+int sl_experiment_resolved_tree(const struct sl_experiment *e, struct sl_config **config)
+{
+	struct maker m = {.e = e};
+
+	m.err = sl_config_parse("resolved", "{}", 2, &m.config);
+	if (m.err)
+		return m.err;
+	add_all(&m);
+	if (m.err)
+		sl_config_close(m.config);
+	else
+		*config = m.config;
+	return m.err;
 }
 
 char *sl_experiment_resolved(const struct sl_experiment *e, bool origins)
 {
-	struct maker m = {.e = e};
-	char *text = NULL;
+	struct sl_config *config;
+	char *text;
 
-	m.err = sl_config_parse("resolved", "{}", 2, &m.config);
-	if (m.err)
+	if (sl_experiment_resolved_tree(e, &config))
 		return NULL;
-	add_all(&m);
-	if (!m.err)
-		text = origins ? sl_config_text_with_origins(m.config) : sl_config_text(m.config);
-	sl_config_close(m.config);
+	text = origins ? sl_config_text_with_origins(config) : sl_config_text(config);
+	sl_config_close(config);
 	return text;
 }

@@ -107,9 +107,12 @@ static void claim(struct sl_feedback_account *a, struct sl_feedback_account_fram
 	memset(&a->bits[slot_of(a, number) * a->words], 0, a->words * sizeof(*a->bits));
 }
 
-/* The first module of it leaves. Answers that came before count now as those of its events. */
+/* The first module of it leaves. Answers that came before count now as those of its events, without
+ * a delay. */
 static void begin(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame)
 {
+	for (uint32_t i = frame->left; i < a->own; i++)
+		sl_histogram_add(&a->delay, 0);
 	a->count.frames++;
 	a->count.events += a->own;
 	a->count.kept += frame->early[SL_FEEDBACK_KEEP];

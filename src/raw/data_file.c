@@ -83,7 +83,7 @@ int raw_file_open(struct sl_raw_writer *w, uint32_t folder, uint64_t need, struc
 	path = raw_data_path(w->o.path, w->folder[folder], file->number);
 	r = path ? look_for_room(path, need) : -ENOMEM;
 	if (!r)
-		r = sl_part_file_open_new(path, &file->disk);
+		r = sl_part_file_open_new(path, NULL, &file->disk);
 	free(path);
 	if (r) {
 		free(file);

@@ -115,7 +115,7 @@ int raw_run_begin(struct sl_raw_writer *w, const void *head, size_t bytes)
 		r = make_head(w, head, bytes, &block);
 	if (r)
 		return r;
-	r = sl_part_file_open_new(w->o.path, &w->run);
+	r = sl_part_file_open_new(w->o.path, NULL, &w->run);
 	if (!r) {
 		lock_run(w);
 		r = reserve(w);

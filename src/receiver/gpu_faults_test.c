@@ -589,7 +589,7 @@ static void test_the_cpu_goes_on_where_only_verdicts_were_awaited(void **arg)
 static void refuse_what_may_be_written(int error, int silence)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu",
-			     "unit.timeout_ms=20"};
+			     "unit.timeout_ms=250"};
 	struct sl_unit unit = faulty_unit(&gpu_platform);
 	struct gpu_side side;
 

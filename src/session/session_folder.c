@@ -10,12 +10,13 @@
 #include "base/clock.h"
 #include "monitor/result.h"
 #include "monitor/summary.h"
+#include "picture/picture.h"
 #include "session/outputs.h"
 #include "session/private.h"
 
 /* Room for the result on a disk that is full at the end: a summary has about 6 KiB, and 1.5 KiB
  * more for each module; metadata may have 70 KiB. */
-enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 8 };
+enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 17 };
 
 static int make(struct sl_session *s)
 {
@@ -62,10 +63,10 @@ static int write_experiment(struct sl_session *s)
 /* No output has the name of a file of the folder's own. */
 static int spare_own_files(struct sl_session *s)
 {
-	static const char *const own[][2] = {{"run", "log"},
-					     {"experiment", "yaml"},
-					     {"result", "json"},
-					     {"result", "json.part"}};
+	static const char *const own[][2] = {{"run", "log"},	      {"experiment", "yaml"},
+					     {"flight", "json"},      {"flight", "pcapng"},
+					     {"result", "json"},      {"picture", "png"},
+					     {"picture", "png.part"}, {"result", "json.part"}};
 	const char *const ours[] = {s->summary, s->outcomes};
 	struct sl_run_folder plain = {.transfer = ""};
 	const char *list[OWN_FILES];
@@ -74,11 +75,11 @@ static int spare_own_files(struct sl_session *s)
 
 	snprintf(path[n], sizeof(path[n]), "%s/lock", s->folder.path);
 	n++;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		sl_run_folder_name(&plain, own[i][0], own[i][1], name, sizeof(name));
 		snprintf(path[n++], sizeof(path[0]), "%s/%s", s->folder.path, name);
 		sl_run_folder_name(&s->folder, own[i][0], own[i][1], name, sizeof(name));
-		if (s->folder.transfer[0] && i < 3)
+		if (s->folder.transfer[0])
 			snprintf(path[n++], sizeof(path[0]), "%s/%s", s->folder.path, name);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -120,6 +121,27 @@ int sl_session_begin_folder(struct sl_session *s)
 	if (!s->hooks.quiet && !s->hooks.folder)
 		sl_info("run %" PRIu64 ": %s", s->folder.number, s->folder.path);
 	return fill(s);
+}
+
+void sl_session_begin_picture(struct sl_session *s)
+{
+	const struct sl_experiment *e = s->experiment;
+	char name[128], path[SL_STATUS_PATH + 160];
+
+	if (!s->live || !s->folder.number || !sl_png_is_there())
+		return;
+	sl_run_folder_name(&s->folder, "picture", "png", name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", s->folder.path, name);
+	for (unsigned i = 0; i < e->sinks; i++) {
+		const char *where = !strcmp(e->sink[i]->name, "share")
+					    ? e->sink[i]->where(e->sink_state[i])
+					    : "";
+
+		if (!where[0])
+			continue;
+		sl_session_picture_begin(&s->pictures, where, path);
+		return;
+	}
 }
 
 /* ---- the end ---- */

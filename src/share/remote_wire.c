@@ -93,8 +93,17 @@ _Static_assert(sizeof(((struct sl_wire_hello *)0)->reserved) == SL_SHARE_NAME, "
 
 /* ---- where it is ---- */
 
-/* The host before the port, without the brackets of an IPv6 address; where the port begins, or
- * NULL. */
+/* An address of IPv6 has brackets, and colons; nothing else has. */
+static bool is_host(const char *text, size_t length, bool brackets)
+{
+	const char *allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-%:";
+
+	if (!length || length >= SL_SHARE_REMOTE_HOST)
+		return false;
+	return strspn(text, allowed) >= length && brackets == !!memchr(text, ':', length);
+}
+
+/* The host before the port, without brackets; where the port begins, or NULL. */
 static const char *take_host(const char *text, char host[SL_SHARE_REMOTE_HOST])
 {
 	bool brackets = *text == '[';
@@ -102,15 +111,13 @@ static const char *take_host(const char *text, char host[SL_SHARE_REMOTE_HOST])
 	size_t length;
 
 	text += brackets;
-	if (!end || end == text || end[brackets] != ':')
+	if (!end || end[brackets] != ':')
 		return NULL;
 	length = (size_t)(end - text);
-	if (length >= SL_SHARE_REMOTE_HOST)
+	if (!is_host(text, length, brackets))
 		return NULL;
 	memcpy(host, text, length);
 	host[length] = 0;
-	if (brackets && !strchr(host, ':'))
-		return NULL;
 	return end + brackets + 1;
 }
 

@@ -7,6 +7,7 @@
  * not leave them, must send only whole packets to its peer, and must complete all that was
  * posted. */
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,32 +40,53 @@ static void require(int good)
 
 /* ---- the kernel's part: packets end here ---- */
 
+enum { DATAGRAM_BYTES = 65507 };
+
 static size_t gather(const struct msghdr *message, uint8_t *packet)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < message->msg_iovlen; i++) {
-		require(n + message->msg_iov[i].iov_len <= SL_PACKET_BYTES);
+		require(n + message->msg_iov[i].iov_len <= DATAGRAM_BYTES);
 		memcpy(packet + n, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
 		n += message->msg_iov[i].iov_len;
 	}
 	return n;
 }
 
+/* The packets of a message have one length but for the last, and the kernel counts them. */
+static size_t segment_bytes(const struct msghdr *message, size_t all)
+{
+	const struct cmsghdr *c = message->msg_controllen ? message->msg_control : NULL;
+	uint16_t bytes = 0;
+
+	if (!c || c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_SEGMENT)
+		return all;
+	memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+	require(bytes > 0 && bytes < all);
+	return bytes;
+}
+
 static size_t take(const struct msghdr *message)
 {
-	uint8_t packet[SL_PACKET_BYTES];
-	size_t n = gather(message, packet);
+	static uint8_t datagram[DATAGRAM_BYTES];
+	size_t all = gather(message, datagram), each = segment_bytes(message, all);
 	struct sl_roce_packet parsed;
 	struct sl_roce_path path;
 	uint8_t gid[16];
 
-	require(sl_roce_parse(packet, n, &parsed) == SL_ROCE_OK);
-	require(parsed.payload_bytes <= PMTU);
 	sl_net_gid(message->msg_name, gid);
 	sl_endpoint_path(endpoint, gid, SL_ROCE_UDP_PORT, &path);
-	require(sl_roce_icrc_check(&path, packet, n, sl_crc32));
-	return n;
+	path.ip_id = 0;
+	for (size_t at = 0; at < all; at += each, path.ip_id++) {
+		size_t n = all - at < each ? all - at : each;
+
+		require(n <= SL_PACKET_BYTES);
+		require(sl_roce_parse(datagram + at, n, &parsed) == SL_ROCE_OK);
+		require(parsed.payload_bytes <= PMTU);
+		require(sl_roce_icrc_check(&path, datagram + at, n, sl_crc32));
+	}
+	return all;
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)

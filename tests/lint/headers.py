@@ -11,7 +11,8 @@ import lint
 VENDOR = ["yaml-0.1", "libisal", "hdf5", "jansson", "nettle"]
 CUDA = "/usr/local/cuda/include"
 # Headers around what may be missing here, and is then missing in the build, too.
-OPTIONAL = {"src/gpu/cuda/library.h": "cuda.h", "src/gpu/opencl/library.h": "CL/cl.h"}
+OPTIONAL = {"src/gpu/cuda/library.h": "cuda.h", "src/gpu/opencl/library.h": "CL/cl.h",
+            "src/service/http/request.h": "microhttpd.h"}
 
 
 def flags():

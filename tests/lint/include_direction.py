@@ -24,12 +24,15 @@ VENDOR = {
     "lz4.h": ("src/codec/",),
     "zstd.h": ("src/codec/",),
     "zmq.h": ("src/sink/stream2/", "bench/"),
-    "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
-    "png.h": ("src/cmd/show/png.c",),
+    "jansson.h": ("src/monitor/", "src/client/", "src/service/", "src/telegram/", "src/flight/", "src/explain/"),
+    "expat.h": ("src/telegram/parse.c", "tests/fuzz/"),  # the client library has no other folder
+    "microhttpd.h": ("src/service/http/",),
+    "gnutls": ("src/service/http/server.c",),
+    "png.h": ("src/picture/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
     "liburing.h": ("src/raw/uring.c",),
     "cmocka.h": (),
-    "zlib.h": (),
+    "zlib.h": ("src/service/image/deflate",),
     "infiniband": ("src/net/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/peer/verbs_end"),
     "xdp/xsk.h": ("src/net/xdp/",),
     "xdp/libxdp.h": (),

@@ -45,6 +45,8 @@ struct sl_node {
 	const char *only_kind; /* a default for sections of this `kind`; NULL: of any */
 	bool read;   /* a reader asked for the node; a node without a reader is an unknown key */
 	bool secret; /* written as SL_CONFIG_NOT_STORED */
+	/* The row that it was printed from; only in trees that are made to be shown. */
+	const struct sl_option *option;
 };
 
 struct sl_config {
@@ -62,7 +64,8 @@ int sl_config_parse(const char *file, const char *text, size_t bytes, struct sl_
 void sl_config_close(struct sl_config *config);
 
 /* "path.to.key=value"; creates missing maps on the way; list items as stages[0].x or by the name of
- * a one-key item: stages.veto.x. Errors name the path, never the value. */
+ * a one-key item: stages.veto.x; sinks[+]=null and sinks[+].share.every=10 make a new item behind
+ * the others. Errors name the path, never the value. */
 int sl_config_override(struct sl_config *config, const char *assignment);
 /* The same of the program itself, for a child process: locked keys (layers.h) give way to it. */
 int sl_config_override_own(struct sl_config *config, const char *assignment);

@@ -7,10 +7,10 @@
 #include "base/config/node.h"
 #include "base/log.h"
 
-/* One step of a path: a name, or an index in brackets. */
+/* One step of a path: a name, an index in brackets, or [+]: a new item behind the others. */
 struct step {
 	char name[SL_CONFIG_KEY_BYTES + 1];
-	bool is_index;
+	bool is_index, appends;
 	size_t index;
 };
 
@@ -37,12 +37,15 @@ static int next_step(const struct override *override, const char **at, struct st
 	char *end;
 
 	*step = (struct step){.is_index = *p == '['};
-	if (step->is_index) {
+	if (!strncmp(p, "[+]", 3)) {
+		step->appends = true;
+		p += 3;
+	} else if (step->is_index) {
 		if (!isdigit((unsigned char)p[1]))
-			return refuse(override, "a number belongs between [ and ]");
+			return refuse(override, "a number or + belongs between [ and ]");
 		step->index = strtoul(p + 1, &end, 10);
 		if (*end != ']')
-			return refuse(override, "a number belongs between [ and ]");
+			return refuse(override, "a number or + belongs between [ and ]");
 		p = end + 1;
 	} else {
 		if (!length)
@@ -104,6 +107,18 @@ static unsigned depth_of(const struct sl_node *node)
 	return depth;
 }
 
+/* What the item is, the rest of the path says: a value, or a map. */
+static int append_item(const struct override *override, struct sl_node *list, struct sl_node **made)
+{
+	if (list->kind == SL_NODE_MAP && !list->child && list->parent) /* there was no such list */
+		list->kind = SL_NODE_LIST;
+	if (list->kind != SL_NODE_LIST)
+		return refuse(override, "only a list takes [+]");
+	if (depth_of(list) > SL_CONFIG_DEPTH)
+		return refuse(override, "the path is deeper than 16 levels");
+	return sl_node_add(override->tree, list, NULL, SL_NODE_MAP, 0, made);
+}
+
 static int take_step(const struct override *override, struct sl_node *node, const struct step *step,
 		     struct sl_node **found)
 {
@@ -111,6 +126,8 @@ static int take_step(const struct override *override, struct sl_node *node, cons
 	char *key;
 
 	null_to_map(node);
+	if (step->appends)
+		return append_item(override, node, found);
 	if (step->is_index) {
 		if (node->kind != SL_NODE_LIST)
 			return refuse(override, "only a list takes [number]");

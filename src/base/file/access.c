@@ -2,12 +2,16 @@
 #include "base/file/access.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/part_private.h"
 #include "base/log.h"
 
 enum { GROUP_BYTES = 64 << 10, OWNER = 0600, ALLOWED = 0666 };
@@ -130,4 +134,86 @@ int sl_file_access_set(int fd, const char *path, const struct sl_file_access *ac
 		sl_error("%s: cannot set %s: %s; leave the option out, or choose another path",
 			 path, what, strerror(-err));
 	return err;
+}
+
+/* In the folder of `path`, without a name. */
+static int open_unnamed(const char *path, mode_t mode)
+{
+	char *copy = strdup(path);
+	int fd = -1;
+
+	if (copy)
+		fd = open(dirname(copy), O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+	free(copy);
+	return fd;
+}
+
+/* linkat() with AT_EMPTY_PATH would need a privilege. */
+static int name_it(int fd, const char *path)
+{
+	char self[40];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* The descriptor of a file that began without a name stays "deleted" in /proc, where HDF5 looks for
+ * the path: a descriptor that was opened by the name takes its place. -EEXIST: another file has
+ * taken the name meanwhile. */
+static int open_by_name(int fd, const char *path)
+{
+	struct stat unnamed, named;
+	int other = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (other < 0)
+		return errno == ENOENT || errno == ELOOP ? -EEXIST
+							 : sl_part_refused(path, "open", errno);
+	if (!fstat(fd, &unnamed) && !fstat(other, &named) && unnamed.st_dev == named.st_dev &&
+	    unnamed.st_ino == named.st_ino)
+		return other;
+	close(other);
+	return -EEXIST;
+}
+
+/* -EOPNOTSUPP: this file system or host has no unnamed files, or cannot name them. */
+static int create_unnamed(const char *path, mode_t mode, const struct sl_file_access *access)
+{
+	int r, fd = open_unnamed(path, mode);
+
+	if (fd < 0)
+		return -EOPNOTSUPP;
+	r = sl_file_access_set(fd, path, access);
+	if (!r) {
+		r = name_it(fd, path);
+		if (r && r != -EEXIST)
+			r = -EOPNOTSUPP;
+	}
+	if (!r)
+		r = open_by_name(fd, path);
+	close(fd);
+	return r;
+}
+
+static int create_named(const char *path, mode_t mode, const struct sl_file_access *access)
+{
+	int r, fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return errno == EEXIST ? -EEXIST : sl_part_refused(path, "create", errno);
+	r = access ? sl_file_access_set(fd, path, access) : 0;
+	if (!r)
+		return fd;
+	unlink(path);
+	close(fd);
+	return r;
+}
+
+int sl_file_create(const char *path, const struct sl_file_access *access)
+{
+	mode_t mode = access && access->has_mode ? OWNER : ALLOWED;
+	int r = -EOPNOTSUPP;
+
+	if (access && (access->has_group || access->has_mode))
+		r = create_unnamed(path, mode, access);
+	return r == -EOPNOTSUPP ? create_named(path, mode, access) : r;
 }

@@ -26,4 +26,10 @@ void sl_file_access_of(const char *path, struct sl_file_access *access);
 
 int sl_file_access_set(int fd, const char *path, const struct sl_file_access *access);
 
+/* A new file at `path`, open for reading and writing. It has its group and mode before the name is
+ * there, so that no other program can open it with a wider mode; on a file system without unnamed
+ * files only its owner can until they are set. access NULL: as the kernel makes the file. The
+ * descriptor; or -EEXIST, not logged: a file is there. */
+int sl_file_create(const char *path, const struct sl_file_access *access);
+
 #endif

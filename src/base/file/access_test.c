@@ -1,8 +1,10 @@
 /* access_test.c - group and mode as options say them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,6 +102,80 @@ static void files_get_them(void **state)
 	assert_false(found.has_mode || found.has_group);
 }
 
+struct watcher {
+	const char *path;
+	atomic_bool over;
+	unsigned wide, seen; /* looks at which the mode was wider than asked for; looks in all */
+};
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	struct stat st;
+
+	while (!atomic_load(&w->over)) {
+		if (stat(w->path, &st))
+			continue;
+		w->seen++;
+		w->wide += (st.st_mode & 0777 & ~0640) != 0;
+	}
+	return NULL;
+}
+
+/* HDF5 asks for it. */
+static bool has_name(int fd, const char *path)
+{
+	char self[40], target[64] = "";
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return readlink(self, target, sizeof(target) - 1) > 0 && !strcmp(target, path);
+}
+
+/* Another program that opens a file in the moment between its creation and its mode keeps a
+ * descriptor that reads all that comes later. */
+static void new_files_are_never_open_to_others(void **state)
+{
+	struct sl_file_access access;
+	char folder[] = "/tmp/sluice-access-XXXXXX", path[64];
+	struct watcher w = {.path = path};
+	pthread_t thread;
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/new", folder);
+	assert_int_equal(sl_file_access_read("sink", "", "0640", &access), 0);
+	assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+	for (unsigned i = 0; i < 2000; i++) {
+		int fd = sl_file_create(path, &access);
+
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0640);
+		assert_int_equal(st.st_nlink, 1);
+		assert_true(has_name(fd, path));
+		assert_int_equal(sl_file_create(path, &access), -EEXIST);
+		assert_int_equal(sl_file_create(path, NULL), -EEXIST);
+		assert_int_equal(write(fd, "x", 1), 1);
+		close(fd);
+		unlink(path);
+	}
+	atomic_store(&w.over, true);
+	pthread_join(thread, NULL);
+	rmdir(folder);
+	assert_int_equal(w.wide, 0);
+}
+
+static void what_cannot_be_created_is_told(void **state)
+{
+	const struct sl_file_access access = {.has_mode = true, .mode = 0640};
+	const char *said;
+
+	capture_begin();
+	assert_int_equal(sl_file_create("/tmp/no-such-folder/new", &access), -ENOENT);
+	said = capture_end();
+	assert_non_null(strstr(said, "/tmp/no-such-folder/new: cannot create"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +183,8 @@ int main(void)
 		cmocka_unit_test(modes_are_octal),
 		cmocka_unit_test(groups_are_those_of_the_user),
 		cmocka_unit_test(files_get_them),
+		cmocka_unit_test(new_files_are_never_open_to_others),
+		cmocka_unit_test(what_cannot_be_created_is_told),
 	};
 
 	return cmocka_run_group_tests_name("access", tests, NULL, NULL);

@@ -40,9 +40,10 @@ int sl_part_file_open(const char *path, struct sl_part_file *file);
 /* The same; what an earlier run left in PATH.part goes. */
 int sl_part_file_open_over(const char *path, struct sl_part_file *file);
 
-/* Under its own name at once: others may read it. -EEXIST: a file is there. publish() syncs it,
- * discard() removes it. */
-int sl_part_file_open_new(const char *path, struct sl_part_file *file);
+/* Under its own name at once, with this access (NULL: by the umask): other programs may read it.
+ * -EEXIST: a file is there. publish() syncs it, discard() removes it. */
+int sl_part_file_open_new(const char *path, const struct sl_file_access *access,
+			  struct sl_part_file *file);
 
 /* The file at `path` was opened by sl_part_file_open_new(), of any process, and is not closed yet.
  * Its lock is of a kind (fcntl, shared) that readers neither take nor meet: flock() is HDF5's. */
@@ -82,6 +83,15 @@ int sl_folder_sync(const char *path);
 
 /* Rename without replacing what is there: -EEXIST. Not logged. */
 int sl_rename_new(const char *from, const char *to);
+
+/* A file that one run after another goes on with, such as a journal: new, or as the run before left
+ * it, if it is an ordinary file of this user with no other name, and no symbolic link. Locked.
+ * *bytes: what it holds. The descriptor, or -errno, logged; -EBUSY, not logged: another process has
+ * it. */
+int sl_own_file_open(const char *path, long long *bytes);
+
+/* `path` goes, if it is still the name of this file. */
+void sl_own_file_remove(int fd, const char *path);
 
 /* A file that other programs may read while it grows, under its own name from the beginning:
  * locked, emptied if it is there, never through a symbolic link. Every write goes to its end, so

@@ -110,19 +110,14 @@ int sl_part_file_preview(struct sl_part_file *file)
 	if (asprintf(&temporary, "%s.preview", file->path) < 0)
 		return -ENOMEM;
 	unlink(temporary); /* of a run that was killed in this moment; PATH.part is locked */
-	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		r = sl_part_refused(temporary, "create", errno);
+	fd = sl_file_create(temporary, &file->access);
+	r = fd == -EEXIST ? sl_part_refused(temporary, "create", EEXIST) : fd;
+	if (fd < 0)
 		goto undo_name;
-	}
-	r = sl_file_access_set(fd, temporary, &file->access);
-	if (r)
-		goto undo_file;
 	r = copy_bytes(file->fd, fd);
 	if (!r && fsync(fd))
 		r = -errno;
 	r = r ? sl_part_refused(temporary, "write", -r) : name_preview(file, fd, temporary);
-undo_file:
 	close(fd);
 	if (r)
 		unlink(temporary);

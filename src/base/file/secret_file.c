@@ -152,3 +152,17 @@ int sl_secret_file_read(const char *path, char *secret, size_t bytes, char *why,
 	explicit_bzero(text, sizeof(text));
 	return err;
 }
+
+int sl_secret_file_text(const char *path, char *text, size_t bytes, char *why, size_t why_bytes)
+{
+	const struct reader r = {path, why, why_bytes};
+	size_t have = 0;
+	int err = open_and_read(&r, text, bytes, &have);
+
+	if (!err && have == bytes)
+		err = refuse(&r, -E2BIG, "has more than %zu bytes", bytes - 1);
+	if (!err && memchr(text, 0, have))
+		err = refuse(&r, -EINVAL, "is not text");
+	text[err ? 0 : have] = 0;
+	return err;
+}

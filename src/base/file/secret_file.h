@@ -15,4 +15,7 @@
  * can read it (-EPERM), empty, too long or not text (-EINVAL). The reason never quotes the file. */
 int sl_secret_file_read(const char *path, char *secret, size_t bytes, char *why, size_t why_bytes);
 
+/* All of the file, of at most bytes - 1 bytes without a zero, as it is. -E2BIG: it has more. */
+int sl_secret_file_text(const char *path, char *text, size_t bytes, char *why, size_t why_bytes);
+
 #endif

@@ -118,6 +118,8 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 			 receiver->name);
 		n = add(argv, n, "--name", receiver->session);
 	}
+	if (all->run->live)
+		argv[n++] = (char *)"--live";
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;
 	/* With the lock of the run folder: it is held until the last of them has ended. */

@@ -12,6 +12,7 @@ struct sl_run_all {
 	const struct sl_args *args;
 	const struct sl_transfer_names *names;
 	bool emulate; /* start the detector side, too */
+	bool live;    /* receivers are told the same */
 	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
 	 * it does not. */
 	double feedback_wait_s;

@@ -22,7 +22,7 @@
 enum { LOOK_MS = 20 };
 
 struct sl_run_options {
-	bool emulate, quiet, still;
+	bool emulate, live, quiet, still;
 	uint32_t summary_version;
 	char name[64];
 	char summary[1024], outcomes[1024], port_file[1024], truth[1024], root[1024],
@@ -42,6 +42,10 @@ struct run {
 static const struct sl_option options[] = {
 	SL_BOOL(struct sl_run_options, emulate, false,
 		"start the detector side as a child process"),
+	SL_BOOL(struct sl_run_options, live, false,
+		"for people who look on: a sink share (latest_Hz: 10) unless the file has one, and "
+		"with "
+		"--root a picture in the run's folder"),
 	SL_STRING(
 		struct sl_run_options, root, "",
 		"make a folder for this run in that one, with a number; relative paths of outputs "
@@ -95,6 +99,7 @@ static int open_session(struct run *run)
 		.set = run->args.set,
 		.sets = run->args.sets,
 		.emulate = o->emulate,
+		.live = o->live,
 		.summary = or_null(o->summary),
 		.outcomes = or_null(o->outcomes),
 		.port_file = or_null(o->port_file),
@@ -232,6 +237,7 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 		.args = &run->args,
 		.names = names,
 		.emulate = run->options.emulate,
+		.live = run->options.live,
 		.quiet = run->options.quiet,
 		.summary = run->options.summary,
 		.summary_version = run->options.summary_version,

@@ -12,7 +12,7 @@
 #include <sluice/option.h>
 #include <sluice/share.h>
 
-#include "cmd/show/picture.h"
+#include "picture/picture.h"
 
 /* The options of a command that follows, in a member `reach`. */
 struct sl_reach {

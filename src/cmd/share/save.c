@@ -1,6 +1,5 @@
 /* save.c - arrays of an element as files: NumPy, plain bytes, pictures. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "base/log.h"
 #include "cmd/share/follower.h"
 #include "cmd/share/npy.h"
+#include "picture/pixels.h"
 
 #define PIXELS_MOST (UINT64_C(1) << 28)
 
@@ -125,45 +125,15 @@ int sl_save_bytes(const char *path, const void *data, uint64_t bytes)
 
 /* ---- pictures ---- */
 
-/* What marks a pixel that was not measured is nothing, as in files of runs. */
-#define CONVERT(name, type, nothing)                                     \
-	static void from_##name(const void *data, uint64_t n, float *to) \
-	{                                                                \
-		const type *from = data;                                 \
-                                                                         \
-		for (uint64_t i = 0; i < n; i++)                         \
-			to[i] = (nothing) ? NAN : (float)from[i];        \
-	}
-CONVERT(u1, uint8_t, false)
-CONVERT(i1, int8_t, false)
-CONVERT(u2, uint16_t, from[i] == UINT16_MAX)
-CONVERT(i2, int16_t, from[i] == INT16_MIN)
-CONVERT(u4, uint32_t, from[i] == UINT32_MAX)
-CONVERT(i4, int32_t, from[i] == INT32_MIN)
-CONVERT(u8, uint64_t, false)
-CONVERT(i8, int64_t, from[i] == INT64_MIN)
-CONVERT(f4, float, false)
-CONVERT(f8, double, false)
-
-static const struct {
-	char type[4];
-	void (*to_floats)(const void *data, uint64_t n, float *to);
-} kinds[] = {{"|b1", from_u1}, {"|u1", from_u1}, {"|i1", from_i1}, {"<u2", from_u2},
-	     {"<i2", from_i2}, {"<u4", from_u4}, {"<i4", from_i4}, {"<u8", from_u8},
-	     {"<i8", from_i8}, {"<f4", from_f4}, {"<f8", from_f8}};
-
 static int to_picture(const struct sl_taken *t, struct sl_picture *p)
 {
 	const struct sl_share_array *array = t->array;
+	const struct sl_pixels_kind *kind = sl_pixels_kind(array->type);
 	uint64_t columns = array->rank ? array->dim[array->rank - 1] : 1, rows = 1;
-	size_t kind = 0;
 
-	while (kind < sizeof(kinds) / sizeof(kinds[0]) && strcmp(kinds[kind].type, array->type))
-		kind++;
 	for (uint32_t i = 0; i + 1 < array->rank; i++)
 		rows *= i ? array->dim[i] : first_dim(t);
-	if (array->rank < 2 || !rows || rows > PIXELS_MOST / columns ||
-	    kind == sizeof(kinds) / sizeof(kinds[0])) {
+	if (array->rank < 2 || !rows || rows > PIXELS_MOST / columns || !kind) {
 		sl_error("'%s' is no picture: that has rows and columns of numbers that are not "
 			 "complex; choose another --array",
 			 array->name);
@@ -175,7 +145,7 @@ static int to_picture(const struct sl_taken *t, struct sl_picture *p)
 		sl_error("no memory for a picture of %u x %u pixels", p->rows, p->columns);
 		return -ENOMEM;
 	}
-	kinds[kind].to_floats(t->data, rows * columns, p->pixels);
+	sl_pixels_to_floats(kind, t->data, rows * columns, p->pixels);
 	return 0;
 }
 

@@ -114,9 +114,7 @@ int sl_h5_begin_data(struct sl_h5 *file)
 	if (r)
 		return sl_h5_stop(file, r, "name a data file of", file->path);
 	data = sl_h5_allocate(path);
-	r = data ? sl_part_file_open_new(path, &data->disk) : -ENOMEM;
-	if (!r)
-		r = sl_part_file_set_access(&data->disk, &file->disk.access);
+	r = data ? sl_part_file_open_new(path, &file->disk.access, &data->disk) : -ENOMEM;
 	if (!r)
 		r = sl_h5_begin(data, true, true);
 	if (!r)

@@ -30,6 +30,8 @@ bool sl_shared_selects(const char *selection, const char *name)
 {
 	size_t length = strlen(name);
 
+	if (!strcmp(selection, "auto"))
+		return true; /* which of them is known when the sink is opened */
 	if (!selection[0])
 		return strcmp(name, "raw") != 0;
 	for (const char *at = selection; *at;) {
@@ -40,6 +42,22 @@ bool sl_shared_selects(const char *selection, const char *name)
 		at += n + (at[n] != 0);
 	}
 	return false;
+}
+
+const char *sl_shared_auto(const struct sl_env *env)
+{
+	bool makes_image = false, makes_any = false, has_raw = false;
+
+	for (uint32_t i = 0; i < env->results; i++) {
+		bool is_raw = !strcmp(env->result[i].name, "raw");
+
+		has_raw |= is_raw;
+		makes_any |= !is_raw;
+		makes_image |= !is_raw && env->result[i].image;
+	}
+	if (!has_raw || makes_image || env->geometry->items)
+		return makes_any ? "" : NULL;
+	return "auto"; /* every result */
 }
 
 static bool is_result(const struct sl_env *env, const char *name, size_t length)
@@ -74,7 +92,7 @@ static int check_selection(const struct sl_env *env, const char *selection, cons
 {
 	uint32_t shared = 0;
 
-	for (const char *at = selection; *at;) {
+	for (const char *at = strcmp(selection, "auto") ? selection : ""; *at;) {
 		size_t n = strcspn(at, ", ");
 
 		if (n && !is_result(env, at, n))
@@ -93,22 +111,38 @@ static int check_selection(const struct sl_env *env, const char *selection, cons
 
 /* ---- arrays ---- */
 
-static struct sl_share_array *add(struct sl_shared *s, const char *name, enum sl_dtype dtype,
-				  struct sl_shared_array from, const char *sink)
+struct sl_share_array *sl_shared_add(struct sl_shared *s, const char *name, enum sl_dtype dtype,
+				     struct sl_shared_array from)
 {
 	struct sl_share_array *array = &s->share[s->arrays];
 
-	if (s->arrays == SL_SHARE_ARRAYS) {
-		sl_error("%s: an element has at most %d arrays; select some of the results with "
-			 "results: NAME,NAME",
-			 sink, SL_SHARE_ARRAYS);
+	if (s->arrays == SL_SHARE_ARRAYS)
 		return NULL;
-	}
 	from.dtype = dtype;
 	s->array[s->arrays++] = from;
 	*array = (struct sl_share_array){.rank = 1, .dim = {1}};
 	snprintf(array->name, sizeof(array->name), "%s", name);
 	snprintf(array->type, sizeof(array->type), "%s", type_of(dtype));
+	return array;
+}
+
+int sl_shared_find(const struct sl_shared *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->arrays; i++)
+		if (!strcmp(s->share[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static struct sl_share_array *add(struct sl_shared *s, const char *name, enum sl_dtype dtype,
+				  struct sl_shared_array from, const char *sink)
+{
+	struct sl_share_array *array = sl_shared_add(s, name, dtype, from);
+
+	if (!array)
+		sl_error("%s: an element has at most %d arrays; select some of the results with "
+			 "results: NAME,NAME",
+			 sink, SL_SHARE_ARRAYS);
 	return array;
 }
 
@@ -190,21 +224,13 @@ static int add_result(struct sl_shared *s, const struct sl_env *env, uint32_t in
 	return assembled && places ? assemble(s, env, shape, array, sink) : 0;
 }
 
-static bool is_taken(const struct sl_shared *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->arrays; i++)
-		if (!strcmp(s->share[i].name, name))
-			return true;
-	return false;
-}
-
 /* An array that no stage makes; a result of its name goes before. */
 static int add_own(struct sl_shared *s, const char *name, enum sl_dtype dtype,
 		   enum sl_shared_from from, uint32_t rows, bool ragged, const char *sink)
 {
 	struct sl_share_array *array;
 
-	if (is_taken(s, name))
+	if (sl_shared_find(s, name) >= 0)
 		return 0;
 	array = add(s, name, dtype, (struct sl_shared_array){.from = from}, sink);
 	if (!array)
@@ -231,21 +257,28 @@ static int add_events(struct sl_shared *s, uint32_t events, const char *sink)
 	return err;
 }
 
-int sl_shared_open(struct sl_shared *s, const struct sl_env *env, const char *selection,
-		   bool assembled, const char *sink)
+int sl_shared_open(struct sl_shared *s, const struct sl_env *env, const struct sl_shared_wish *wish)
 {
 	uint32_t events = env->geometry ? sl_geometry_frame_items(env->geometry) : 1;
+	const char *selection = wish->selection, *sink = wish->sink;
 	int err;
 
-	*s = (struct sl_shared){.modules = env->geometry->modules};
+	if (!strcmp(selection, "auto") && sl_shared_auto(env))
+		selection = sl_shared_auto(env);
+	*s = (struct sl_shared){.modules = env->geometry->modules,
+				.geometry = *env->geometry,
+				.assembled = wish->assembled && !env->geometry->items};
+	sl_layout_resolve(env->geometry, &s->geometry.layout);
 	err = check_selection(env, selection, sink);
 	for (uint32_t i = 0; i < env->results && !err; i++)
 		if (sl_shared_selects(selection, env->result[i].name))
-			err = add_result(s, env, i, assembled, sink);
+			err = add_result(s, env, i, wish->assembled, sink);
 	if (!err && events > 1)
 		err = add_events(s, events, sink);
 	if (!err)
 		err = add_own(s, "outcome", SL_U8, SL_SHARED_OUTCOME, s->modules, false, sink);
+	if (!err && wish->facts)
+		sl_shared_add_facts(s, env);
 	if (err == -ENOMEM)
 		sl_error("%s: no memory", sink);
 	return err;
@@ -374,6 +407,20 @@ static const void *fill_result(const struct sl_shared *s, uint32_t i, const stru
 	return NULL;
 }
 
+/* Where rows of a list lie in the image. */
+static void fill_positions(const struct sl_shared *s, uint32_t i, const struct sl_frame *frame,
+			   struct sl_share *share, struct sl_share_note *note)
+{
+	const struct sl_shared_array *a = &s->array[i];
+	const struct sl_array *list = result_of(s, a->list, frame);
+
+	note->rows[i] = note->rows[a->list];
+	if (list)
+		sl_shared_positions(s, list, note->rows[i], sl_share_at(share, i));
+	else
+		note->absent |= UINT64_C(1) << i;
+}
+
 void sl_shared_fill(struct sl_shared *s, const struct sl_frame *frame, struct sl_share *share,
 		    struct sl_share_note *note, const void *from[SL_SHARE_ARRAYS])
 {
@@ -383,6 +430,10 @@ void sl_shared_fill(struct sl_shared *s, const struct sl_frame *frame, struct sl
 
 		if (kind == SL_SHARED_RESULT || kind == SL_SHARED_ASSEMBLED) {
 			from[i] = fill_result(s, i, frame, share, note);
+		} else if (kind == SL_SHARED_CONSTANT) {
+			from[i] = s->array[i].constant;
+		} else if (kind == SL_SHARED_POSITIONS) {
+			fill_positions(s, i, frame, share, note);
 		} else if (kind == SL_SHARED_OUTCOME) {
 			sl_row_outcomes(frame, s->modules, s->outcome, s->cause);
 			from[i] = s->outcome;

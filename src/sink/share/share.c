@@ -28,7 +28,8 @@ enum {
 	MOST_PLACES = 1000,
 	NAME_BYTES = 64,
 	PATH_BYTES = 1024,
-	URL_BYTES = 400
+	URL_BYTES = 400,
+	MOST_NAMES = 99
 };
 #define LOOK_NS UINT64_C(100000000) /* from one look at messages to the next */
 
@@ -37,7 +38,7 @@ struct share {
 	uint32_t image, frames, every, on_slow;
 	uint64_t count, memory_bytes;
 	double latest_Hz;
-	bool answers;
+	bool answers, facts, may_lack;
 
 	struct sl_shared shared;
 	struct sl_share *share; /* NULL: closed */
@@ -54,7 +55,8 @@ static const struct sl_option options[] = {
 		  "transfer's"),
 	SL_STRING(struct share, results, "",
 		  "results of each frame, with commas between them; raw: pixels as the detector "
-		  "sent them; empty: all that stages make"),
+		  "sent them; empty: all that stages make; auto: the same, and where they make no "
+		  "image, raw pixels if another sink has them copied anyway"),
 	SL_CHOICE(struct share, image, assembled, "modules|assembled",
 		  "modules one below the other as they were read, or one image with the "
 		  "detector's gaps"),
@@ -83,6 +85,13 @@ static const struct sl_option options[] = {
 	SL_BOOL(struct share, answers, false,
 		"followers answer to frames: their messages of kind 1 begin with the number of an "
 		"element, and are timed from its commit on"),
+	SL_BOOL(struct share, facts, true,
+		"arrays that tell what others mean, too: axes of profiles, image_plane, "
+		"photon_energy, peaks_in_image"),
+	SL_BOOL(struct share, may_lack, false,
+		"where the share cannot be made, go on without it: there is nothing to publish, or "
+		"no "
+		"memory; a name that is taken gets a number"),
 	SL_OPTION_END};
 
 /* ---- open and close ---- */
@@ -117,6 +126,29 @@ static const char *text_or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+static int lack(const char *why)
+{
+	sl_warn("share: this run cannot be followed: %s", why);
+	return 0;
+}
+
+/* NAME, or with may_lack the first of NAME-2, NAME-3 ... that is free. */
+static int open_named(struct share *s, const struct sl_share_options *o, const struct sl_env *env,
+		      struct sl_remote_error *error)
+{
+	char first[NAME_BYTES], name[NAME_BYTES];
+	int err;
+
+	choose_name(s, env, first);
+	snprintf(name, sizeof(name), "%s", first);
+	for (int i = 2;; i++) {
+		err = sl_share_open(name, o, &s->share, error);
+		if (err != -EEXIST || !s->may_lack || i > MOST_NAMES)
+			return err;
+		snprintf(name, sizeof(name), "%.*s-%d", NAME_BYTES - 5, first, i);
+	}
+}
+
 static int open_it(struct share *s, const struct sl_env *env)
 {
 	uint64_t frame_bytes = sl_shared_bytes(&s->shared), count = places(s, frame_bytes);
@@ -131,14 +163,18 @@ static int open_it(struct share *s, const struct sl_env *env)
 		.device = text_or_null(s->device),
 	};
 	struct sl_remote_error error;
-	char name[NAME_BYTES];
+	struct sl_room room;
 	int err;
 
+	sl_room_read("", count * frame_bytes, &room);
+	if (s->may_lack && count * frame_bytes > room.bytes / 4)
+		return lack("it would take more than a quarter of the memory that is free");
 	if (!sl_room_for("the share of a run", count * frame_bytes,
 			 "set count or memory_bytes of the sink share, or select fewer results"))
 		return -ENOMEM;
-	choose_name(s, env, name);
-	err = sl_share_open(name, &o, &s->share, &error);
+	err = open_named(s, &o, env, &error);
+	if (err && s->may_lack)
+		return lack(error.message);
 	if (err) {
 		sl_error("share: %s", error.message);
 		return err;
@@ -153,12 +189,20 @@ static int open_it(struct share *s, const struct sl_env *env)
 static int open_share(void *state, const struct sl_env *env)
 {
 	struct share *s = state;
-	int err = sl_shared_open(&s->shared, env, s->results, s->image == ASSEMBLED, "share");
+	const struct sl_shared_wish wish = {.selection = s->results,
+					    .assembled = s->image == ASSEMBLED,
+					    .facts = s->facts,
+					    .sink = "share"};
+	int err;
 
 	s->given = s->published = s->skipped = s->bytes = s->messages = 0;
 	s->published_ns = s->looked_ns = 0;
 	memset(&s->answering, 0, sizeof(s->answering));
 	s->last = (struct sl_share_counts){.published = 0};
+	s->where[0] = 0;
+	if (s->may_lack && !strcmp(s->results, "auto") && !sl_shared_auto(env))
+		return lack("no stage makes a result, and no sink has raw pixels copied");
+	err = sl_shared_open(&s->shared, env, &wish);
 	return err ? err : open_it(s, env);
 }
 
@@ -216,6 +260,8 @@ static int put(void *state, struct sl_frame *frame)
 	uint64_t now_ns = sl_clock_ns();
 	struct sl_share_note note;
 
+	if (!s->share)
+		return 0; /* may_lack */
 	take_messages(s, now_ns);
 	if (!is_due(s, now_ns)) {
 		s->skipped++;
@@ -245,7 +291,8 @@ static void idle(void *state)
 static uint32_t wants_more(const void *state)
 {
 	const struct share *s = state;
-	uint32_t wants = s->results[0] && sl_shared_selects(s->results, "raw") ? SL_WANT_RAW : 0;
+	bool by_name = s->results[0] && strcmp(s->results, "auto") != 0;
+	uint32_t wants = by_name && sl_shared_selects(s->results, "raw") ? SL_WANT_RAW : 0;
 
 	if (s->frames == ALL)
 		wants |= SL_WANT_REJECTED | SL_WANT_BROKEN | SL_WANT_REJECTED_RESULTS |

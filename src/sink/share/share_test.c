@@ -1,5 +1,6 @@
 /* share_test.c - the sink `share`: what followers get of frames of every kind, and what is refused.
  */
+#include <math.h>
 #include <unistd.h>
 
 #include "lib/share_rig.h"
@@ -243,6 +244,104 @@ static void blocks_of_events_have_a_verdict_for_each(void **state)
 	end(&bench, follower);
 }
 
+/* ---- facts ---- */
+
+static float f4_of(const struct sl_follower *follower, const char *name, size_t i)
+{
+	return ((const float *)bytes_of(follower, name))[i];
+}
+
+/* Two modules of 4 x 6 pixels, the second one turned by a quarter, with the beam between them. */
+static void followers_learn_where_the_image_and_its_peaks_are(void **state)
+{
+	static const float bins[] = {0.5f, 1.5f, 2.5f};
+	const struct sl_constant constants[] = {
+		{{"profile_q", SL_F32, 1, {3}, .doc = "q (1/nm)"}, bins},
+		{{"other_q", SL_F32, 1, {3}}, bins}, /* about no result */
+	};
+	struct sl_shape shapes[3] = {{"image", SL_I16, 3, {MODULES, ROWS, COLUMNS}, .image = 1},
+				     {"profile", SL_F32, 2, {3, 3}},
+				     {"peaks", SL_F32, 2, {5, 8}, .ragged = 1}};
+	/* module, row, column, intensity ...: one in each module, one in neither */
+	float peaks[3][8] = {{0, 1, 2.5f, 9}, {1, 1, 2.5f, 9}, {2, 1, 1, 9}}, profile[9] = {0};
+	struct sl_follower *follower;
+	struct sl_frame *frame;
+	const double *plane;
+	struct bench bench;
+
+	bench_init(&bench, &sl_sink_share);
+	bench.geometry.layout = (struct sl_layout){
+		.rows = 12,
+		.columns = COLUMNS,
+		.beam_row = 5,
+		.beam_column = 2,
+		.module = {{0, 0, 0},
+			   {6, 1, 1}}}; /* the second takes rows 6 to 11, columns 1 to 4 */
+	bench.env.result = shapes;
+	bench.env.results = 3;
+	bench.env.constant = constants;
+	bench.env.constants = 2;
+	assert_int_equal(bench_open(&bench), 0);
+	follower = follower_open(sl_sink_share.where(bench.state));
+	frame = bench_frame(&bench, 0, KEPT);
+	frame->results = 3;
+	frame->result[0].shape = shapes[0];
+	frame->result[0].host = bench.image;
+	frame->result[1] = (struct sl_array){.shape = shapes[1], .host = profile};
+	frame->result[2] = (struct sl_array){.shape = shapes[2], .host = peaks, .rows = 3};
+	assert_int_equal(sl_sink_share.put(bench.state, frame), 0);
+	assert_int_equal(next(follower), 0);
+	assert_string_equal(array_of(follower, "profile_q")->unit, "1/nm");
+	assert_true(f4_of(follower, "profile_q", 2) == 2.5f);
+	assert_null(array_of(follower, "other_q"));
+	assert_true(*(const double *)bytes_of(follower, "photon_energy") == 12.4);
+	plane = bytes_of(follower, "image_plane"); /* corner, down, right */
+	assert_true(fabs(plane[0] - 2 * 75e-6) < 1e-12 && fabs(plane[1] - 5 * 75e-6) < 1e-12 &&
+		    fabs(plane[2] - 0.1) < 1e-12);
+	assert_true(fabs(plane[4] + 75e-6) < 1e-12 && fabs(plane[6] + 75e-6) < 1e-12);
+	assert_true(plane[9] == 12 && plane[10] == COLUMNS);
+	assert_int_equal(array_of(follower, "peaks_in_image")->ragged, 1);
+	assert_true(f4_of(follower, "peaks_in_image", 0) == 1 &&
+		    f4_of(follower, "peaks_in_image", 1) == 2.5f);
+	/* Turned clockwise: its columns go down, its rows to the left, from the right edge. */
+	assert_true(f4_of(follower, "peaks_in_image", 2) == 6 + 2.5f &&
+		    f4_of(follower, "peaks_in_image", 3) == 1 + 4 - 1);
+	assert_true(isnan(f4_of(follower, "peaks_in_image", 4)));
+	end(&bench, follower);
+}
+
+static void facts_need_an_image_and_can_be_left_out(void **state)
+{
+	struct sl_shape shapes[2] = {{"image", SL_I16, 3, {MODULES, ROWS, COLUMNS}, .image = 1},
+				     {"peaks", SL_F32, 2, {5, 8}, .ragged = 1}};
+	float peaks[8] = {1, 2, 3, 9};
+	struct sl_follower *follower;
+	struct sl_frame *frame;
+	struct bench bench;
+
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "image", "modules");
+	bench.env.result = shapes;
+	assert_int_equal(bench_open(&bench), 0);
+	follower = follower_open(sl_sink_share.where(bench.state));
+	assert_null(array_of(follower, "image_plane"));
+	frame = bench_frame(&bench, 0, KEPT);
+	frame->result[0].shape = shapes[0];
+	frame->result[0].host = bench.image;
+	frame->result[1] = (struct sl_array){.shape = shapes[1], .host = peaks, .rows = 1};
+	assert_int_equal(sl_sink_share.put(bench.state, frame), 0);
+	assert_int_equal(next(follower), 0);
+	assert_true(f4_of(follower, "peaks_in_image", 0) == ROWS + 2 &&
+		    f4_of(follower, "peaks_in_image", 1) == 3);
+	end(&bench, follower);
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "facts", "false");
+	follower = begin(&bench);
+	assert_null(array_of(follower, "image_plane"));
+	assert_int_equal(sl_follow_describe(follower)->arrays, 2);
+	end(&bench, follower);
+}
+
 /* ---- which frames ---- */
 
 static void one_of_several_frames_is_published(void **state)
@@ -306,7 +405,7 @@ static void places_fit_into_memory(void **state)
 	static const struct {
 		const char *option, *value;
 		uint64_t places;
-	} cases[] = {{"memory_bytes", "4096", 4096 / (256 + 2 * PIXELS + MODULES)},
+	} cases[] = {{"memory_bytes", "4096", 4096 / (256 + 2 * PIXELS + MODULES + 12 * 8)},
 		     {"memory_bytes", "1000000", 1000},
 		     {"count", "3", 3}};
 	struct bench bench;
@@ -448,6 +547,72 @@ static void wrong_options_are_refused(void **state)
 	bench_fini(&bench);
 }
 
+/* As for viewers of any run: what there is. */
+static void what_there_is_is_selected(void **state)
+{
+	struct sl_follower *follower;
+	struct bench bench;
+
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "results", "auto");
+	assert_int_equal(sl_sink_wants(&sl_sink_share, bench.state) & SL_WANT_RAW, 0);
+	assert_true(sl_sink_share.reads(bench.state, "image"));
+	follower = begin(&bench);
+	assert_non_null(array_of(follower, "image"));
+	assert_null(array_of(follower, "raw")); /* there is an image */
+	end(&bench, follower);
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "results", "auto");
+	bench.env.results = 1;
+	follower = begin(&bench);
+	assert_non_null(array_of(follower, "raw"));
+	end(&bench, follower);
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "results", "auto");
+	bench.env.results = 0;
+	assert_int_equal(bench_open(&bench), -EINVAL);
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+}
+
+static void a_run_goes_on_without_a_share_where_it_may(void **state)
+{
+	struct sl_follower *follower;
+	struct bench first, second;
+
+	bench_init(&first, &sl_sink_share);
+	bench_set(&first, "name", "live");
+	follower = begin(&first);
+	bench_init(&second, &sl_sink_share);
+	bench_set(&second, "name", "live");
+	bench_set(&second, "may_lack", "true");
+	assert_int_equal(bench_open(&second), 0);
+	assert_string_equal(sl_sink_share.where(second.state), "share:live-2");
+	assert_int_equal(bench_close(&second), 0);
+	bench_fini(&second);
+	end(&first, follower);
+	for (int i = 0; i < 2; i++) { /* nothing to publish; no memory */
+		bench_init(&second, &sl_sink_share);
+		bench_set(&second, "may_lack", "true");
+		bench_set(&second, "results", "auto");
+		if (i)
+			bench_set(&second, "count", "1000000");
+		else
+			second.env.results = 0;
+		if (i) {
+			second.geometry.modules = 1;
+			second.shape[0].dim[0] = 1;
+			second.shape[1] = (struct sl_shape){"cube", SL_F64, 3, {4096, 4096, 1024}};
+		}
+		assert_int_equal(bench_open(&second), 0);
+		assert_string_equal(sl_sink_share.where(second.state), "");
+		assert_int_equal(sl_sink_share.put(second.state, bench_frame(&second, 0, KEPT)), 0);
+		assert_int_equal(bench_figure(&second, "published"), 0);
+		assert_int_equal(bench_close(&second), 0);
+		bench_fini(&second);
+	}
+}
+
 static void names_are_selected_whole(void **state)
 {
 	assert_true(sl_shared_selects("", "image") && !sl_shared_selects("", "raw"));
@@ -466,6 +631,8 @@ int main(void)
 		cmocka_unit_test(images_are_assembled_with_gaps),
 		cmocka_unit_test(lists_have_as_many_rows_as_their_frame),
 		cmocka_unit_test(blocks_of_events_have_a_verdict_for_each),
+		cmocka_unit_test(followers_learn_where_the_image_and_its_peaks_are),
+		cmocka_unit_test(facts_need_an_image_and_can_be_left_out),
 		cmocka_unit_test(one_of_several_frames_is_published),
 		cmocka_unit_test(a_viewer_gets_the_latest_now_and_then),
 		cmocka_unit_test(a_run_waits_only_where_it_is_asked_to_or_copies_are_few),
@@ -475,6 +642,8 @@ int main(void)
 		cmocka_unit_test(old_elements_are_not_timed),
 		cmocka_unit_test(a_name_that_is_taken_is_refused),
 		cmocka_unit_test(wrong_options_are_refused),
+		cmocka_unit_test(what_there_is_is_selected),
+		cmocka_unit_test(a_run_goes_on_without_a_share_where_it_may),
 		cmocka_unit_test(names_are_selected_whole),
 	};
 

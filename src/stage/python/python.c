@@ -253,7 +253,11 @@ static void figures(const void *state, sl_stage_figure *figure, void *arg)
 
 static void files(const void *state, sl_file_each *each, void *arg)
 {
-	each(arg, SL_FILE_READ, ((const struct sl_python *)state)->script);
+	const struct sl_python *python = state;
+
+	each(arg, SL_FILE_READ, python->script);
+	each(arg, SL_FILE_CODE, python->script);
+	each(arg, SL_FILE_CODE, python->python);
 }
 
 const struct sl_stage sl_stage_python = {
