@@ -218,7 +218,8 @@ int sl_follow_is_valid(const struct sl_follower *follower, uint64_t n);
  * data. Of the newest, and of one that is not there yet: -ESTALE: attached again, to memory of
  * another layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as
  * of sl_follow_next(), or the writer has been filling the only place of the share for the
- * timeout_ms of sl_follow_open(). */
+ * timeout_ms of sl_follow_open(); -ETIMEDOUT: a share on another host did not answer for that
+ * time. */
 int sl_follow_fetch(struct sl_follower *follower, uint64_t n, uint64_t offset, uint64_t bytes,
 		    void *into, struct sl_follow_element *element);
 
