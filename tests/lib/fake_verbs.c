@@ -220,8 +220,12 @@ int ibv_close_device(struct ibv_context *context)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	*attr = (struct ibv_device_attr){
-		.max_qp_wr = 4096, .max_cqe = 65536, .phys_port_cnt = 1, .max_sge = 1};
+	*attr = (struct ibv_device_attr){.max_qp_wr = 4096,
+					 .max_cqe = 65536,
+					 .phys_port_cnt = 1,
+					 .max_sge = 1,
+					 .max_qp_rd_atom = 16,
+					 .max_qp_init_rd_atom = 8};
 	return 0;
 }
 
@@ -527,6 +531,7 @@ static int to_receive(struct fake_qp *qp, const struct ibv_qp_attr *attr)
 	qp->attr.ah_attr = *to;
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->attr.dest_qp_num = attr->dest_qp_num;
+	qp->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	return 0;
 }
 
@@ -546,6 +551,7 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RTS) {
 		qp->psn = attr->sq_psn;
 		qp->attr.rnr_retry = attr->rnr_retry;
+		qp->attr.max_rd_atomic = attr->max_rd_atomic;
 	}
 	if (attr->qp_state == IBV_QPS_RESET)
 		qp->posted = qp->done = qp->retired = qp->offered = qp->taken = 0;
