@@ -23,8 +23,8 @@ struct fake_mr *fake_region[FAKE_REGIONS];
 
 static struct fake_device *devices;
 static struct fake_context *contexts;
-static unsigned objects;
-static uint32_t next_qpn = 16, next_key = 1;
+static _Atomic unsigned objects;
+static _Atomic uint32_t next_qpn = 16, next_key = 1;
 static char fail_call[64];
 static int fail_error;
 
@@ -458,11 +458,9 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct fake_qp *qp = make(__func__, sizeof(*qp));
-	unsigned i = 0;
+	bool kept = false;
 
-	while (i < FAKE_QUEUES && fake_queue[i])
-		i++;
-	if (!qp || i == FAKE_QUEUES || attr->cap.max_recv_wr > 4096) {
+	if (!qp || attr->cap.max_recv_wr > 4096) {
 		if (qp)
 			drop(qp);
 		errno = errno ? errno : ENOMEM;
@@ -481,8 +479,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		fake_die("out of memory");
 	((struct fake_pd *)pd)->children++;
 	fake_lock();
-	fake_queue[i] = qp;
+	for (unsigned i = 0; i < FAKE_QUEUES && !kept; i++)
+		if (!fake_queue[i]) {
+			fake_queue[i] = qp;
+			kept = true;
+		}
 	fake_unlock();
+	if (!kept)
+		fake_die("too many queue pairs");
 	return &qp->base;
 }
 

@@ -138,7 +138,7 @@ int sl_verbs_open(const char *names, const uint8_t *gid, uint32_t completions,
 	int err;
 
 	if (!sl_verbs_library()) {
-		sl_error("link verbs cannot be used: %s", sl_verbs_unavailable());
+		sl_error("RDMA NICs cannot be used: %s", sl_verbs_unavailable());
 		return -ENOSYS;
 	}
 	d = calloc(1, sizeof(*d));
