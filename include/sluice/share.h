@@ -99,7 +99,7 @@ struct sl_share_options {
 	/* A file with the secret that followers on other hosts prove to know; required where
 	 * `listen` is not a loopback address. NULL: none. */
 	const char *secret_file;
-	const char *device; /* of `listen`: an RDMA device, as "mlx5_0"; NULL: a UDP socket */
+	const char *device; /* of `listen`: an RDMA NIC, as "mlx5_0"; NULL: a UDP socket */
 	uint64_t reserved[8];
 };
 
@@ -167,7 +167,7 @@ struct sl_follow_options {
 	 * -1: no limit. */
 	int32_t timeout_ms;
 	const char *secret_file; /* of rdma://: the secret of the share; NULL: none */
-	const char *device;	 /* of rdma://: an RDMA device of this host; NULL: a UDP socket */
+	const char *device;	 /* of rdma://: an RDMA NIC of this host; NULL: a UDP socket */
 	uint64_t queue_bytes;	 /* messages that wait to be received; 0: 1 GiB */
 	uint64_t reserved[7];
 };

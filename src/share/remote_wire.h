@@ -16,6 +16,7 @@
  *
  *            CONNECT may come again: after a resize, and when the path has failed. It makes new
  *            queue pairs each time.
+ * NICs:      either side may be on one; it sends to UDP port 4791 alone, and says so.
  * Queues:    three between a share and a follower. DATA and LOOKS are RC and carry READs of the
  *            follower: notes and data; and the line of words that change. ARRIVALS is UC and
  *            carries WRITEs of the share into one line of the follower.
