@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
 import extract  # noqa: E402
+import live_page  # noqa: E402
 import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
@@ -832,6 +833,7 @@ def main():
             check_follow(out, installed)
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
+            live_page.check(out, installed, run, "serve" in run(SLUICE, "list", "command").stdout)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)
