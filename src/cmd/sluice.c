@@ -85,6 +85,13 @@ const struct sl_command sl_commands[] = {
 	 "ended\n"
 	 "  watch                           a line each --interval_ms\n"
 	 "  close                           end the session\n\n"
+	 "With --host URL a service does it (sluice serve), and more:\n"
+	 "  sessions, experiments, runs, capabilities\n"
+	 "  open EXPERIMENT [PARAMETER=VALUE ...]   start a session; --name, --set\n"
+	 "  get EXPERIMENT, put EXPERIMENT FILE, check EXPERIMENT [FILE]\n"
+	 "  run NUMBER [log|experiment|outcomes|picture.png|explain]\n"
+	 "  NAME ledger|results|...                 as above; configure takes PARAMETER=VALUE\n"
+	 "  [METHOD] /PATH [FILE]                   any call of docs/reference/api.md\n\n"
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},

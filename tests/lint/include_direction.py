@@ -26,6 +26,7 @@ VENDOR = {
     "zmq.h": ("src/sink/stream2/", "bench/"),
     "jansson.h": ("src/monitor/", "src/client/", "src/service/"),  # the client library has no other folder
     "microhttpd.h": ("src/service/http/",),
+    "curl": ("src/service/remote/call.c",),
     "gnutls": ("src/service/http/server.c",),
     "png.h": ("src/picture/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
