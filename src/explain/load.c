@@ -86,7 +86,8 @@ static void find_flight(const char *beside, const json_t *result, struct texts *
 	drop_bad_flight(t);
 }
 
-/* "DIR/flight[.NAME].json" for results of a run folder, "S.flight.json" for the summary "S.json". */
+/* "DIR/flight[.NAME].json" for results of a run folder, "S.flight.json" for the summary "S.json".
+ */
 static void name_flight(const char *result, const char *transfer, char *path, size_t bytes)
 {
 	const char *slash = strrchr(result, '/'), *name = slash ? slash + 1 : result;

@@ -9,11 +9,11 @@
  *            written here, out of what the headers say.
  *            Packets of a port come in order, as a rule: the kernel gets the places of those that
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
- * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a
- *            packet has; place.c which packet it is, whether it may go there, and what is in;
- *            pack.c pixels that are packed in packets; stray.c ports that get the packets of
- *            others; sample.c packets for the flight recorder; receive.h packets in; send.c packets out; reorder.c those that others
- *            overtake. A wire format is one file: sls.c, nanet.c.
+ * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a packet
+ *            has; place.c which packet it is, whether it may go there, and what is in; pack.c
+ *            pixels that are packed in packets; stray.c ports that get the packets of others;
+ *            sample.c packets for the flight recorder; receive.h packets in; send.c packets out;
+ *            reorder.c those that others overtake. A wire format is one file: sls.c, nanet.c.
  * Threads:   as core/link.h says. All ports of a module belong to one poller.
  * Ownership: a link begins its state with a struct sl_native and sets `format` when it opens. */
 #ifndef SL_LINK_NATIVE_NATIVE_H

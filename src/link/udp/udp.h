@@ -8,11 +8,12 @@
  *            share, where the receiver is an RDMA NIC. UC: packets as the plan numbers them,
  *            nothing is sent again. RC: a queue pair at each end; data one way, credits the other,
  *            each acknowledged.
- * Files:     udp.c options, open, close; accept.c queues of the receiver; receive.c packets
- *            from sockets; pieces.c packets that come with all their headers; judge.c whether a
- *            packet is accepted; sample.c packets for the flight recorder; return.c what the
- *            receiver sends back; handover.c receivers that take each other's place; offer.c transfers of a source; send.c and send_rc.c packets
- *            out; reorder.c those that others overtake; answer.c what comes back to a source.
+ * Files:     udp.c options, open, close; accept.c queues of the receiver; receive.c packets from
+ *            sockets; pieces.c packets that come with all their headers; judge.c whether a packet
+ *            is accepted; sample.c packets for the flight recorder; return.c what the receiver
+ *            sends back; handover.c receivers that take each other's place; offer.c transfers of a
+ *            source; send.c and send_rc.c packets out; reorder.c those that others overtake;
+ *            answer.c what comes back to a source.
  * Others:    a link that takes its packets from elsewhere than from sockets (link/packet/packet.c,
  *            xdp.c) begins its state with a struct sl_udp, sets `backend` before sl_udp_open(), and
  *            hands each packet to sl_udp_receive_pieces(). All else is this link's, and what is
