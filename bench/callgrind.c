@@ -27,10 +27,10 @@ static int run_self(const struct sl_bench *bench, const struct sl_bench_row *row
 		 "exec valgrind -q --tool=callgrind --trace-children=yes --collect-atstart=no "
 		 "--callgrind-out-file=%s/count.%%p --toggle-collect='bench_send_all*' "
 		 "--toggle-collect='bench_receive_until*' --toggle-collect='bench_receive_all*' "
-		 "'%s' link --only '%s' --rounds 1 --seconds %.3f --receive_buffer %llu "
+		 "'%s' link --only '%s' --rounds 1 --seconds %.3f --receive_buffer %llu --flight=%s "
 		 "--json %s/result >/dev/null 2>&1",
 		 folder, self, row->name, seconds, (unsigned long long)bench->o.receive_buffer,
-		 folder);
+		 bench->o.flight ? "true" : "false", folder);
 	status = system(command);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOEXEC;
 }

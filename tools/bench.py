@@ -2,19 +2,22 @@
 """bench.py - every published number beside its peers, measured on this machine.
 
   tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the stages, 5 minutes, that of the
-                              triggers, 3 minutes, that of the shares, 5 minutes, and that of the links, 12 minutes more; then --guest
+                              triggers, 3 minutes, that of the shares, 5 minutes, that of the codecs, 2 minutes, and that of the
+                              links, 12 minutes more; then --guest
   tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
+  tools/bench.py --files      the rows of files and streams alone; --rounds 15 takes about 15 minutes
   tools/bench.py --stages     the table of the stages alone
   tools/bench.py --triggers   the tables of the triggers alone; tools/bench_triggers.py puts them into the documents
   tools/bench.py --shares     the tables of the shares alone; tools/bench_shares.py puts them into benchmarks.md
+  tools/bench.py --codecs     the tables of the codecs alone; tools/bench_codecs.py puts them into benchmarks.md
   tools/bench.py --links      the table of the links alone
   tools/bench.py --guest      what runs in a virtual machine, beside Soft-RoCE, alone: 8 minutes
 
 What is measured and what is compared are run in turn, round after round, since one program may vary twofold within a
 minute on a shared machine. The table shows medians over the rounds with the least and the most; a ratio is taken within
 each round first. docs/reference/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json,
-bench-out/stage.json, bench-out/trigger.json, bench-out/share.json, bench-out/link.json and bench-out/guest.json, and draws docs/reference/bench-*.svg (with --quick or --out,
-into the folder of the results).
+with --files bench-out/files.json, bench-out/stage.json, bench-out/trigger.json, bench-out/share.json, bench-out/codec.json, bench-out/link.json
+and bench-out/guest.json, and draws docs/reference/bench-*.svg (with --quick or --out, into the folder of the results).
 """
 
 import argparse
@@ -30,11 +33,14 @@ import tempfile
 import time
 import zlib
 
-from bench_probes import PROBES, ROOT, Absent, Bench, cost_table, guest_table, link_table, share_table, stage_table, trigger_table
+from bench_probes import (PROBES, ROOT, Absent, Bench, codec_table, cost_table, guest_table, link_table, share_table, stage_table,
+                          trigger_table)
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
 OUT = ROOT / "bench-out"
+FILES_BUDGET_S = 900  # the same of --files, whose runs write for seconds
+PARTS = ("files", "links", "stages", "triggers", "shares", "codecs", "guest")  # options that measure one part alone
 BUSY = 0.05  # of the CPU time went elsewhere: say so
 
 
@@ -90,8 +96,12 @@ TABLE = [
     ]),
     ("Assembly: events of 128 bytes and their record through ring and assembler, one core", [
         ("assemble 1", "1 module", *EVENTS, []),
-        ("assemble 8", "8 modules", *EVENTS, []),
-        ("assemble 32", "32 modules", *EVENTS, []),
+        ("assemble 2", "2 modules", *EVENTS, ["assemble 1"]),
+        ("assemble 4", "4 modules", *EVENTS, ["assemble 1"]),
+        ("assemble 8", "8 modules", *EVENTS, ["assemble 1"]),
+        ("assemble 16", "16 modules", *EVENTS, ["assemble 1"]),
+        ("assemble 32", "32 modules", *EVENTS, ["assemble 1"]),
+        ("assemble 8 long", "8 modules, ten times as many events", *EVENTS, ["assemble 8"]),
         ("assemble by frame 32", "32 modules, aligned by frame number", *EVENTS, ["assemble 32"]),
     ]),
     ("ICRC: the check of 4 KiB packets, one core", [
@@ -139,9 +149,10 @@ TABLE = [
         ("fio", "peer: fio, io_uring, the same pattern", *RATE, []),
     ]),
     ("Files, end to end: every frame of 2 MiB corrected, packed by bslz4, written, on disk (shm; GB of pixels)", [
-        ("keep", "shm, correct, nexus", *FRAMES, ["keep unflushed"]),
+        ("keep", "shm, correct, nexus", *FRAMES, ["keep unflushed", "keep no audit"]),
         ("keep", "", *PIXELS, ["pack", "write packed"]),
         ("keep unflushed", "the same, flushed at the end alone (flush_s: 3600)", *FRAMES, []),
+        ("keep no audit", "the same without the hash tree (audit: false)", *FRAMES, []),
         ("pack", "roofline: the same images packed alone, a thread on each core", *PIXELS, []),
         ("write packed", "roofline: write and fsync of as many packed bytes", *PIXELS, []),
     ]),
@@ -155,9 +166,11 @@ TABLE = [
 ]
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
-         "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
+         "icrc portable": "portable", "assemble 32": "by sequence", "assemble 1": "1 module", "assemble 8": "the shorter run", "link udp 4096": "the link alone", "link shm": "the link alone",
          "stages": "the stages alone", "peer write": "plain write", "demo shm no audit": "without the hash tree", "file no audit": "without the hash tree",
-         "stream loop": "a C loop", "fio": "fio", "keep unflushed": "not flushed", "pack": "packing alone", "write packed": "writing alone"}
+         "stream loop": "a C loop", "fio": "fio", "keep unflushed": "not flushed",
+         "keep no audit": "without the hash tree", "pack": "packing alone", "write packed": "writing alone"}
+FILES = ("File", "Raw", "Stream:")  # sections of --files begin so
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),
              ("demo shm", "shm, full speed")]
@@ -251,16 +264,22 @@ def one_round(bench, names, absent):
     return figures
 
 
-def all_rounds(bench, count):
+def probes_of(files):
+    """All probes, or those of sections about files and streams."""
+    wanted = {name for section, rows in TABLE if section.startswith(FILES) for probe, *_, peers in rows for name in (probe, *peers)}
+    return [name for name in PROBES if name in wanted or not files]
+
+
+def all_rounds(bench, count, probes, budget_s):
     rounds, absent, start = [], {}, time.monotonic()
     for i in range(count):
         began = time.monotonic()
         # Every other round backwards: none always has the same neighbour before it.
-        names = list(PROBES) if i % 2 == 0 else list(reversed(PROBES))
+        names = probes if i % 2 == 0 else list(reversed(probes))
         rounds.append(one_round(bench, names, absent))
         took = time.monotonic() - began
         print(f"round {i + 1} of {count}: {took:.0f} s", file=sys.stderr, flush=True)
-        if time.monotonic() - start + took > BUDGET_S:
+        if time.monotonic() - start + took > budget_s:
             break
     check_same_work(rounds)
     return rounds, absent
@@ -328,7 +347,8 @@ def report(about, rounds, absent):
              "docs/reference/benchmarks.md."]
     for section, rows in TABLE:
         shown = [line for line in (table_row(rounds, row) for row in rows) if line]
-        lines += ["", f"### {section}", "", "| | median | min .. max | beside it |", "|---|---|---|---|", *shown]
+        if shown:
+            lines += ["", f"### {section}", "", "| | median | min .. max | beside it |", "|---|---|---|---|", *shown]
     lines += latency_table(rounds)
     if absent:
         lines += ["", "### Left out", "", *(f"- {name}: {why}" for name, why in absent.items())]
@@ -350,10 +370,12 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" - ")[1])
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
     only = parser.add_mutually_exclusive_group()
+    only.add_argument("--files", action="store_true", help="only the rows of files and streams")
     only.add_argument("--links", action="store_true", help="only the table of the links (sluice bench link)")
     only.add_argument("--stages", action="store_true", help="only the table of the stages (sluice bench stage)")
     only.add_argument("--triggers", action="store_true", help="only the tables of the triggers (sluice bench trigger)")
     only.add_argument("--shares", action="store_true", help="only the tables of the shares (sluice bench share)")
+    only.add_argument("--codecs", action="store_true", help="only the table of the codecs (sluice bench codec --compared)")
     only.add_argument("--guest", action="store_true", help="only what runs in a virtual machine (tools/bench_guest.py)")
     parser.add_argument("--rounds", type=int, help=f"at most as many; default {ROUNDS}, quick {QUICK_ROUNDS}")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build folder")
@@ -372,7 +394,7 @@ def measure(arguments, scratch):
              "revision": output_of("git", "describe", "--always", "--dirty") or "unknown"}
     times, start = cpu_times(), time.monotonic()
     try:
-        rounds, absent = all_rounds(bench, arguments.rounds)
+        rounds, absent = all_rounds(bench, arguments.rounds, probes_of(arguments.files), FILES_BUDGET_S if arguments.files else BUDGET_S)
     finally:
         bench.close()
     about |= {"rounds": len(rounds), "seconds": time.monotonic() - start, **disturbance(times, cpu_times())}
@@ -382,7 +404,7 @@ def measure(arguments, scratch):
 
 
 def measure_stages(arguments, scratch, what, measure_table):
-    """The table of the stages, triggers or shares, and whether a row of ours failed or computed something else than its peers."""
+    """The table of the stages, triggers, shares or codecs, and whether a row of ours failed or computed something else than its peers."""
     title = f"\n## {what.capitalize()}s: sluice bench {what}\n\n"
     bench = Bench(arguments.build.resolve(), arguments.quick, scratch)
     try:
@@ -431,15 +453,15 @@ def main():
     arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
     text, failures = "", []
-    everything = not (arguments.links or arguments.stages or arguments.triggers or arguments.shares or arguments.guest)
+    everything = not any(getattr(arguments, part) for part in PARTS)
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
-        if everything:
+        if everything or arguments.files:
             measured = measure(arguments, pathlib.Path(scratch))
             text = report(*measured)
-            (arguments.out / "results.json").write_text(json.dumps(results(*measured), indent=1) + "\n")
+            (arguments.out / ("files.json" if arguments.files else "results.json")).write_text(json.dumps(results(*measured), indent=1) + "\n")
             failures.append(any(not name.startswith("peer") for name in measured[2]))
         for what, wanted, measure_table in (("stage", arguments.stages, stage_table), ("trigger", arguments.triggers, trigger_table),
-                                            ("share", arguments.shares, share_table)):
+                                            ("share", arguments.shares, share_table), ("codec", arguments.codecs, codec_table)):
             if everything or wanted:
                 stages, failed = measure_stages(arguments, pathlib.Path(scratch), what, measure_table)
                 text, failures = text + stages, [*failures, failed]
@@ -449,7 +471,7 @@ def main():
         if everything or arguments.guest:
             guest, failed = measure_guest(arguments)
             text, failures = text + guest, [*failures, failed]
-    name = next((f"{part}.md" for part in ("links", "stages", "triggers", "shares", "guest") if getattr(arguments, part)), "results.md")
+    name = next((f"{part}.md" for part in PARTS if getattr(arguments, part)), "results.md")
     (arguments.out / name).write_text(text)
     print(text)
     print(f"written to {arguments.out}")

@@ -13,6 +13,7 @@ import tempfile
 import time
 import zlib
 
+import bench_codecs
 import bench_plots
 import bench_shares
 import bench_triggers
@@ -301,12 +302,12 @@ def pack(bench, images=None):
     return json.loads(run([bench.program("bench_pack"), ROOT / "bench/part/keep.yaml", images or bench.size(2000, 200), os.cpu_count()]))
 
 
-def keep_all(flush_s):
-    """Every frame is stored, packed, on disk; `flush_s`: as the sink's option."""
+def keep_all(**options):
+    """Every frame is stored, packed, on disk; `options`: of the sink."""
     def probe(bench):
         file = bench.scratch / "keep.nxs"
         said = sluice(bench, "keep.yaml", {"detector.frames": bench.size(2000, 200), "sinks[0].nexus.path": file,
-                                           "sinks[0].nexus.flush_s": flush_s})
+                                           **{f"sinks[0].nexus.{name}": value for name, value in options.items()}})
         remove(file)
         rate = said["rates"]["frames_per_s"]
         return {"frames_per_s": rate, "pixel_GB_per_s": 1e-9 * rate * pack(bench, 16)["image_bytes"]}
@@ -419,6 +420,20 @@ def share_table(bench, out):
     return bench_shares.report(json.loads(file.read_text())), done.returncode
 
 
+def codec_table(bench, out):
+    """`sluice bench codec`, which has rounds of its own: tables for the report, and its exit status."""
+    file = out / "codec.json"
+    amount = ["--rounds", "1", "--seconds", "0.05"] if bench.quick else ["--rounds", "9"]
+    command = [bench.build / "sluice", "bench", "codec", "--compared", "--json", file, *amount]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=STAGE_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench codec ended with status {done.returncode}")
+    results = {**json.loads(file.read_text()), "peer": bench_codecs.peer_of(os.environ)}
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    return bench_codecs.report(results), done.returncode
+
+
 def guest_table(build, quick, out):
     """tools/bench_guest.py, which has rounds of its own: its text and its exit status. It enters a network namespace, so
     it is a process."""
@@ -451,7 +466,9 @@ PROBES = {
     "session": session,
     "peer numpy": numpy_stages,
     **{f"assemble {modules}": program("bench_assemble", "sequence", modules, 128, (20000000, 2000000))
-       for modules in (1, 8, 32)},
+       for modules in (1, 2, 4, 8, 16, 32)},
+    # A run of many frames costs what a short one costs, frame by frame.
+    "assemble 8 long": program("bench_assemble", "sequence", 8, 128, (200000000, 8000000)),
     "assemble by frame 32": program("bench_assemble", "frame", 32, 128, (20000000, 2000000)),
     "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),
     "icrc portable": program("bench_icrc", "portable", (200000, 50000)),
@@ -473,8 +490,9 @@ PROBES = {
     "peer write": file_probe(write_plainly),
     "raw": write_raw,
     "fio": write_fio,
-    "keep": file_probe(keep_all(1)),
-    "keep unflushed": file_probe(keep_all(3600)),
+    "keep": file_probe(keep_all()),
+    "keep unflushed": file_probe(keep_all(flush_s=3600)),
+    "keep no audit": file_probe(keep_all(audit="false")),
     "pack": pack,
     "write packed": file_probe(write_packed),
     "stream sink": stream("sink"),

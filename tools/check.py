@@ -37,6 +37,8 @@ LONG = {"receiver/gpu", "system/keeper", "system/opencl", "model/device_ring"}
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 900
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
+# System tests that run once more with other threads in the program: (name, cases with this in their name, environment).
+AGAIN_WITH = {"senders": ("assemble", "32 modules", {"SLUICE_SENDERS": "3"})}
 # Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them. Line numbers are all that a
 # report of a sanitizer needs of debug information, and lld links in a quarter of the time.
 QUICK = ("-Doptimization=1", "-Dnvcc=disabled", *(["-Dc_link_args=-fuse-ld=lld"] if shutil.which("ld.lld") else []))
@@ -62,7 +64,7 @@ class Build:
 
     def wants(self, name):
         """Whether a C test runs in this build: TSan looks at what threads share, and at nothing else."""
-        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "session/", "unit/", "share/", "stage/python/", "service/image/", "base/bell", "base/queue", "base/sequence", "link/poller",
+        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "session/", "unit/", "share/", "stage/python/", "service/image/", "flight/", "base/bell", "base/queue", "base/sequence", "link/poller",
                   "bench/gpu/ingest")
         if self.name == "asan" and name == "docs/pages" and "SLUICE_LONG" not in os.environ:
             return False  # it runs whole programs for half a minute; the normal build has it
@@ -189,6 +191,9 @@ def system_jobs(build):
         normal_only = "# normal build only" in path.read_text().splitlines()
         if build.name == "normal" or (build.name == "asan" and not normal_only):
             jobs.append(Job(build, f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], env, SYSTEM_TIMEOUT_S, slots=1))
+    for name, (test, match, more) in AGAIN_WITH.items() if build.name == "normal" else ():
+        command = [PYTHON, ROOT / f"tests/system/{test}_test.py", match]
+        jobs.append(Job(build, f"system/{test} {name}", command, {**env, **more}, SYSTEM_TIMEOUT_S, slots=1))
     return jobs
 
 

@@ -4,12 +4,14 @@
   tools/embed_web.py FOLDER OUTPUT.c DEPFILE.d
 
 A file changes its tag when its bytes change. The same files make the same bytes, wherever and whenever this runs. Files that begin with a
-dot, end with '~' or '.md', and folders called test are left out.
+dot, end with '~' or '.md', and folders called test are left out. So are lines of scripts and styles that are comments, and indentation: the
+lines themselves stay, so that numbers in messages of a browser are those of the file.
 """
 
 import gzip
 import hashlib
 import pathlib
+import re
 import sys
 
 TYPES = {
@@ -25,6 +27,18 @@ def files_of(folder):
                   not path.name.endswith(("~", ".md")) and "test" not in path.relative_to(folder).parts[:-1])
 
 
+# A whole line: // ..., or a block that begins and ends with its line. No such line stands inside a text of several lines.
+COMMENT = {".js": re.compile(rb"^[ \t]*(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/)$", re.M), ".css": re.compile(rb"^[ \t]*/\*(?:[^*]|\*(?!/))*\*/$", re.M)}
+
+
+def shown_to_browsers(path):
+    data = path.read_bytes()
+    if path.suffix not in COMMENT:
+        return data
+    data = COMMENT[path.suffix].sub(lambda found: b"\n" * found[0].count(b"\n"), data)
+    return re.sub(rb"^[ \t]+", b"", data, flags=re.M)
+
+
 def array(name, data):
     """Bytes as a C array; an empty one needs a byte all the same."""
     data = data or b"\0"
@@ -33,7 +47,7 @@ def array(name, data):
 
 
 def entry(folder, number, path, out):
-    data = path.read_bytes()
+    data = shown_to_browsers(path)
     packed = gzip.compress(data, 9, mtime=0)
     if len(packed) >= len(data):
         packed = b""

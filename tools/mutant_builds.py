@@ -166,6 +166,7 @@ def run_limited(command, env, seconds, memory):
 class Build:
     """A build folder of the copy, and the tests in it."""
 
+    parts = ()  # "system/NAME WORDS": the cases of a system test that have these words in their names, where all of them take too long
     patience = 15  # seconds that a suite may take besides six times what it takes without a mutant
     end = float("inf")  # of everything, by time.monotonic()
     processes = None  # of ninja; None: as it likes
@@ -201,6 +202,11 @@ class Build:
         self.suites = [Suite(test["name"], test["cmd"], test["env"]) for test in listed("meson-info/intro-tests.json")]
         for path in sorted((self.tree / "tests/system").glob("*_test.py")):
             self.suites.append(Suite(f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], {"SLUICE": str(self.folder / "sluice")}))
+        for name in self.parts:
+            test, words = name.removeprefix("system/").split(" ", 1)
+            path = self.tree / f"tests/system/{test}_test.py"
+            if path.exists():
+                self.suites.append(Suite(name, [PYTHON, path, words], {"SLUICE": str(self.folder / "sluice")}))
         for entry in listed("compile_commands.json"):
             source = os.path.relpath(os.path.normpath(os.path.join(entry["directory"], entry["file"])), self.tree)
             self.objects.setdefault(source, []).append(entry["output"])

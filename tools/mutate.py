@@ -5,6 +5,8 @@
   tools/mutate.py core link --seed 7 -n 20     twenty of each of two folders
   tools/mutate.py src/core/ring.c -n 50        of one file; src/core/ring.c:120 and ring.c:120-140: of these lines
   tools/mutate.py core --list                  what would be tried
+  tools/mutate.py --piece 2/4 --json 2.json    every fourth folder, from the second on: for hosts that lend little time at once
+  tools/mutate.py --merge 1.json 2.json        the report of several runs put together
   tools/mutate.py --check-equivalents          whether the list of equivalent mutants still fits the code
 
 A mutant is built in a copy of the tree (build-mutants/tree; one for each worker, --jobs) and run against the unit tests of its folder:
@@ -35,12 +37,13 @@ import sys
 import time
 import traceback
 
+import mutant_report
 import mutants
 from mutant_builds import MEMORY_BYTES, SANITIZED, SLOW_SUITE_S, Build, OutOfTime, clone_tree, copy_tree, folder_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NOT_PRODUCT = re.compile(r"_test\.c$|/testing\.h$|/conformance\.h$|oracle")
-# Tests of folders whose code has its tests elsewhere: prefixes of their names, "system/NAME" for tests/system/NAME_test.py.
+# Tests of folders whose code has its tests elsewhere: prefixes of their names, "system/NAME" for tests/system/NAME_test.py,
+# "system/NAME WORDS" for its cases that have these words in their names.
 USERS = {
     "audit": ["sink/nexus", "sink/raw", "system/audit"],
     "base": ["experiment/experiment", "system/bad_yaml"],
@@ -51,7 +54,7 @@ USERS = {
     "codec": ["hdf5/images", "system/replay"],
     "control": ["system/frontend", "system/feroce", "system/native"],
     "control/tcp": ["control/conformance", "system/frontend", "system/peers"],
-    "convert": ["system/raw_container", "system/raw"],
+    "convert": ["system/raw_container", "system/raw conversion", "system/raw eiger", "system/raw"],
     "core": ["link/udp", "receiver/flow"],
     "detector": ["stage/conformance", "system/detectors"],
     "emulator": ["receiver/flow", "receiver/outcomes", "receiver/rejoin", "system/cli", "system/fault", "system/fault_kinds"],
@@ -74,6 +77,7 @@ USERS = {
     "roce": ["endpoint", "link/udp"],
     "session": ["system/session", "system/socket", "system/outputs", "system/names"],
     "session/folder": ["session/session_folder", "system/session"],
+    "session/points": ["session/socket", "system/bluesky"],
     "share": ["system/share_layout"],
     "sink": ["system/readers", "system/replay", "system/sparse", "system/outputs", "system/stream2"],
     "stage": ["unit", "receiver/gpu_loop"],
@@ -178,7 +182,7 @@ def candidates(build, folders, choice):
         source = path.relative_to(build.tree).as_posix()
         folder = folder_of(source.removeprefix("src/"), folders)
         built = source in build.objects or path.suffix == ".h"
-        if not folder or not built or NOT_PRODUCT.search(source) or not choice.has_file(source, folder):
+        if not folder or not built or mutant_report.NOT_PRODUCT.search(source) or not choice.has_file(source, folder):
             continue
         text = path.read_text()
         of_file = [candidate for candidate in (Candidate(source, text, mutant) for mutant in mutants.mutants_of(text)) if choice.has(candidate)]
@@ -242,38 +246,28 @@ class Equivalents:
 # ---- the trial ----
 
 class Result:
-    """A mutant that was tried: found (by which case), survived, or undecided (why)."""
+    """A mutant that was tried: found (by which case), survived, or undecided (why); or one that does not count, and why."""
 
-    def __init__(self, candidate, outcome, by, seconds):
+    def __init__(self, candidate, outcome, by="", seconds=0.0):
         self.candidate, self.outcome, self.by, self.seconds = candidate, outcome, by, seconds
 
     def data(self):
         c = self.candidate
-        return {"file": c.source, "line": c.line, "operator": c.mutant.operator, "change": c.change, "outcome": self.outcome, "by": self.by,
-                "seconds": round(self.seconds, 1)}
+        return {"file": c.source, "line": c.line, "operator": c.mutant.operator, "change": [list(pair) for pair in c.change],
+                "outcome": self.outcome, "by": self.by, "seconds": round(self.seconds, 1)}
 
 
 class Score:
     """Of a folder."""
 
-    def __init__(self):
-        self.results, self.equivalent, self.same, self.broken = [], 0, 0, 0
+    def __init__(self, pool):
+        self.results, self.not_counted = [], []
+        self.files = {candidate.source for candidate in pool}
         self.left_out = {}  # suite: why it is of no use here
         self.whole = True  # False: the time was over before all were tried
 
-    def of(self, outcome):
-        return [result.candidate for result in self.results if result.outcome == outcome]
-
-    def count(self):
-        return len(self.of("found")) + len(self.of("survived"))
-
-    def percent(self):
-        return 100 * len(self.of("found")) / self.count() if self.count() else 100.0
-
     def data(self):
-        return {"found": len(self.of("found")), "survived": len(self.of("survived")), "undecided": len(self.of("undecided")),
-                "equivalent": self.equivalent, "same_code": self.same, "not_compiled": self.broken, "whole": self.whole,
-                "suites_left_out": self.left_out, "mutants": [result.data() for result in self.results]}
+        return mutant_report.folder_data([result.data() for result in self.results + self.not_counted], self.files, self.left_out)
 
 
 def chosen_suites(build, folder, folders, arguments):
@@ -302,7 +296,7 @@ class Trial:
             suite for suite in users if not suite.broken and suite.seconds < SLOW_SUITE_S]
 
     def try_in(self, build, folder, folders, candidate):
-        """(outcome, by) in one build: outcome is found, survived, same or broken."""
+        """(outcome, by) in one build: outcome is found, survived, same code or not compiled."""
         path = build.tree / candidate.source
         build.configure()
         suites = self.suites_for(build, folder, folders, candidate.source)
@@ -315,12 +309,12 @@ class Trial:
         path.write_text(candidate.mutant.apply(candidate.text))
         try:
             if build.ninja(made, 600, deadline):
-                return "broken", ""
+                return "not compiled", ""
             if build.hashes_of(made) == before:
-                return "same", ""
+                return "same code", ""
             for suite in suites:
                 if build.ninja(suite.programs(build.folder), 300, deadline):
-                    return "broken", ""
+                    return "not compiled", ""
                 failed = build.finds(suite, deadline)
                 if failed:
                     return "found", f"{suite.name}: {failed}"
@@ -342,12 +336,12 @@ class Trial:
         return outcome, by
 
     def folder(self, folder, folders, pool, equivalents):
-        score = Score()
+        score = Score(pool)
         for candidate in draw(pool, self.arguments.seed, folder):
             if len(score.results) >= self.arguments.number:
                 break
             if equivalents.has(candidate):
-                score.equivalent += 1
+                score.not_counted.append(Result(candidate, "equivalent"))
                 continue
             start = time.monotonic()
             try:
@@ -355,9 +349,8 @@ class Trial:
             except OutOfTime:
                 score.whole = False
                 break
-            if outcome in ("same", "broken"):
-                score.same += outcome == "same"
-                score.broken += outcome == "broken"
+            if outcome in ("same code", "not compiled"):
+                score.not_counted.append(Result(candidate, outcome))
                 continue
             score.results.append(Result(candidate, outcome, by, time.monotonic() - start))
             print(f"  {outcome:10}{candidate.source}:{candidate.line} {candidate.mutant.operator}"
@@ -490,45 +483,51 @@ class Campaign:
 # ---- the report ----
 
 class Report:
+    """What the scores of folders are as a document (mutant_report.py)."""
+
     def __init__(self, arguments, pools, left_out):
         self.arguments, self.pools, self.left_out = arguments, pools, left_out
+        self.product = mutant_report.fingerprint(arguments.source)
 
-    def sums(self, scores):
-        """Mutants that count, those found, percent."""
-        total, found = sum(score.count() for score in scores.values()), sum(len(score.of("found")) for score in scores.values())
-        return total, found, 100 * found / total if total else 0
-
-    def missed(self, scores):
-        return [folder for folder in self.pools if folder not in scores or not scores[folder].whole]
+    def data(self, scores):
+        run = {"seed": self.arguments.seed, "piece": list(self.arguments.piece), "only": self.arguments.only, "number": self.arguments.number,
+               "sanitizers": not self.arguments.plain, "cores": len(os.sched_getaffinity(0)),
+               "whole": [folder for folder in self.pools if folder in scores and scores[folder].whole],
+               "out_of_time": [folder for folder in self.pools if folder not in scores or not scores[folder].whole]}
+        return mutant_report.document(self.product, [run], {folder: scores[folder].data() for folder in self.pools if folder in scores},
+                                      self.left_out)
 
     def write(self, scores):
         """The file of --json, after each folder: also what a run had found that was killed."""
-        if not self.arguments.json:
-            return
-        total, found, percent = self.sums(scores)
-        data = {"seed": self.arguments.seed, "sanitizers": not self.arguments.plain, "mutants": total, "found": found, "percent": round(percent, 1),
-                "out_of_time": self.missed(scores), "cannot_run_here": self.left_out,
-                "folders": {folder: scores[folder].data() for folder in self.pools if folder in scores}}
-        new = self.arguments.json.with_name(self.arguments.json.name + ".new")
-        new.write_text(json.dumps(data, indent=1) + "\n")
-        new.replace(self.arguments.json)
+        if self.arguments.json:
+            write_json(self.arguments.json, self.data(scores))
 
     def show(self, scores):
-        missed = self.missed(scores)
-        print(f"\nseed {self.arguments.seed}" + (f"; out of time for {', '.join(missed)}" if missed else ""))
-        for why, files in self.left_out.items():
-            print(f"  not tried, {why}: {sum(files.values())} mutants of {', '.join(files)}")
-        print(f"  {'folder':22}{'mutants':>8}{'found':>8}{'score':>8}   not counted: equivalent, same code, not compiled, undecided")
-        for folder, score in ((folder, scores[folder]) for folder in self.pools if folder in scores):
-            print(f"  {folder:22}{score.count():8}{len(score.of('found')):8}{score.percent():7.0f}%   "
-                  f"{score.equivalent}, {score.same}, {score.broken}, {len(score.of('undecided'))}")
-        for outcome, title in (("undecided", "undecided, and not counted"), ("survived", "survivors")):
-            listed = [candidate for score in scores.values() for candidate in score.of(outcome)]
-            if listed:
-                print(f"{title}:\n" + "".join(candidate.diff() for candidate in listed), end="")
-        total, found, percent = self.sums(scores)
-        print(f"{found} of {total} mutants found, {percent:.1f} %; at least {self.arguments.least} % are asked for")
-        return 0 if total and percent >= self.arguments.least and not missed else 1
+        return mutant_report.show(self.data(scores), self.arguments.least)
+
+
+def write_json(path, data):
+    new = path.with_name(path.name + ".new")
+    new.write_text(json.dumps(data, indent=1) + "\n")
+    new.replace(path)
+
+
+def merge(arguments):
+    try:
+        data = mutant_report.merge(arguments.merge)
+    except mutant_report.Unusable as why:
+        sys.exit(f"error: {why}")
+    if arguments.json:
+        write_json(arguments.json, data)
+    return mutant_report.show(data, arguments.least)
+
+
+def piece(text):
+    """I/N: the I-th of N pieces."""
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"'{text}' is no piece: give I/N with I from 1 to N, as in 2/4")
+    return int(number), int(of)
 
 
 def parse_arguments():
@@ -550,6 +549,8 @@ def parse_arguments():
     parser.add_argument("--work", type=pathlib.Path, help="where to copy and build it (SOURCE/build-mutants)")
     parser.add_argument("--equivalents", type=pathlib.Path, help="SOURCE/tests/mutants-equivalent.txt")
     parser.add_argument("--check-equivalents", action="store_true", help="look for entries that fit no line any more; build nothing")
+    parser.add_argument("--piece", type=piece, default=(1, 1), metavar="I/N", help="every N-th folder, beginning with the I-th")
+    parser.add_argument("--merge", nargs="+", type=pathlib.Path, metavar="FILE", help="put together what --json has written; test nothing")
     parser.add_argument("--list", action="store_true", help="show the mutants that are drawn; test nothing")
     arguments = parser.parse_args()
     arguments.source = arguments.source.resolve()
@@ -571,17 +572,21 @@ def locked(work):
 
 def main():
     arguments = parse_arguments()
+    if arguments.merge:
+        return merge(arguments)
     equivalents = Equivalents(arguments.equivalents)
     if arguments.check_equivalents:
         problems = equivalents.stale(arguments.source)
         print("\n".join(problems) or f"{len(equivalents.reasons)} entries fit the code")
         return 1 if problems else 0
+    Build.parts = sorted({name for names in USERS.values() for name in names if " " in name})
     Build.patience, Build.end = arguments.patience, time.monotonic() + arguments.seconds
     lock = locked(arguments.work)
     builds = builds_of(arguments, 0, True)
     builds[0].configure()
     folders = folders_of(builds[0].tree)
     pools, left_out = candidates(builds[0], folders, Choice(arguments.only))
+    pools = piece_of(arguments, pools)
     for why, files in left_out.items():
         print(f"not tried, {why}: {', '.join(files)}")
     if not pools:
@@ -597,6 +602,14 @@ def main():
         sys.exit(f"error: {arguments.seconds:g} s were not enough to begin: {why}")
     lock.close()
     return report.show(scores)
+
+
+def piece_of(arguments, pools):
+    """The folders of --piece."""
+    number, of = arguments.piece
+    if pools and of > len(pools):
+        sys.exit(f"error: --piece {number}/{of}: there are mutants of {len(pools)} folders alone: take no more pieces than that")
+    return {folder: pools[folder] for folder in list(pools)[number - 1::of]}
 
 
 def show_drawn(arguments, pools):

@@ -15,6 +15,10 @@ int sl_bench_peer_open(struct sl_bench_peer *peer, enum sl_codec codec)
 	/* A library that brings an LZ4 of its own uses that, not ours. */
 	void *library = dlopen(path ? path : PLUGIN, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 
+	if (!library && path) {
+		fprintf(stderr, "skipped: SLUICE_BENCH_BITSHUFFLE: %s\n", dlerror());
+		return -ENODEV;
+	}
 	if (!library) {
 		fprintf(stderr, "skipped: the bitshuffle library is not installed (Debian: "
 				"bitshuffle)\n");

@@ -204,10 +204,10 @@ static int add_cores(struct sl_bench *bench, const struct sl_link *link,
 /* Modules of 1 MiB, in as much memory whatever their number. */
 static int add_modules(struct sl_bench *bench, const struct sl_bench_row *like, const char *name)
 {
-	static const uint32_t modules[] = {1, 2, 8, 32};
+	static const uint32_t modules[] = {1, 2, 4, 8, 16, 32};
 	int err = 0;
 
-	for (unsigned i = 0; i < 4 && !err; i++) {
+	for (unsigned i = 0; i < sizeof(modules) / sizeof(modules[0]) && !err; i++) {
 		struct sl_bench_row row = *like;
 
 		row.queues = modules[i];
@@ -339,10 +339,10 @@ static int add_peers(struct sl_bench *bench)
 /* What the memory gives one core that copies in as many streams. */
 static int add_streams(struct sl_bench *bench, uint64_t bytes)
 {
-	static const uint32_t streams[] = {1, 2, 8, 32};
+	static const uint32_t streams[] = {1, 2, 4, 8, 16, 32};
 	int err = 0;
 
-	for (unsigned i = 0; i < 4 && !err; i++) {
+	for (unsigned i = 0; i < sizeof(streams) / sizeof(streams[0]) && !err; i++) {
 		struct sl_bench_row row = {.program = "peer_memcpy",
 					   .mode = "streams",
 					   .bytes = bytes,

@@ -19,6 +19,7 @@
 extern const struct sl_sink sl_sink_redis;
 
 enum { MODULES = 2, MICROSECOND = 1000 };
+#define PATIENCE_NS UINT64_C(10000000000)
 
 static const struct sl_geometry geometry = {.modules = MODULES};
 static const struct sl_shape shapes[] = {{"peaks_found", SL_U32, 1, {1}},
@@ -76,11 +77,23 @@ static int set_options(void *state, int n, char **text)
 	return 0;
 }
 
-/* While the server works: a cpu that waits would be counted. */
-static void wait_for_server(void *state)
+/* While the server works: a cpu that waits would be counted. -ETIMEDOUT: nothing was stored in the
+ * last PATIENCE_NS. */
+static int wait_for_server(void *state)
 {
+	static uint64_t stored, since_ns;
+	uint64_t now_ns = sl_clock_ns(), now = figure(state, "rows_stored");
+
+	if (now != stored || !since_ns)
+		since_ns = now_ns;
+	stored = now;
+	if (now_ns - since_ns > PATIENCE_NS) {
+		fprintf(stderr, "the server takes no rows\n");
+		return -ETIMEDOUT;
+	}
 	sl_sink_redis.idle(state);
-	sl_clock_sleep_until(sl_clock_ns() + 50 * MICROSECOND);
+	sl_clock_sleep_until(now_ns + 50 * MICROSECOND);
+	return 0;
 }
 
 static int put(void *state, uint64_t rows)
@@ -102,12 +115,13 @@ static int put(void *state, uint64_t rows)
 		frame.sequence = frame.number = k;
 		frame.timestamp = MICROSECOND * k;
 		/* Every 64 rows, as the sink sends them: asking is not for nothing. */
-		while (k % 64 == 0 && figure(state, "rows_waiting") > 4096)
-			wait_for_server(state);
-		r = sl_sink_redis.put(state, &frame);
+		while (!r && k % 64 == 0 && figure(state, "rows_waiting") > 4096)
+			r = wait_for_server(state);
+		if (!r)
+			r = sl_sink_redis.put(state, &frame);
 	}
 	while (!r && figure(state, "rows_waiting"))
-		wait_for_server(state);
+		r = wait_for_server(state);
 	return r;
 }
 

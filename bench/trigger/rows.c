@@ -3,7 +3,7 @@
  * events, tracks in sectors of 160 stubs. Then
  *
  *   .../avx2, .../baseline    no better instructions than these
- *   .../4cores and so on      as many workers, each on its core
+ *   .../4cores and so on      as many workers, each on its core; blocks in stacks of 8
  *   .../32, .../1024          rings: blocks of as many events
  *   .../triplets-128          rings: twice as many are tried
  *   .../noise-6               rings: six hits of noise in an event, not two
@@ -38,6 +38,14 @@
 	{                                                                     \
 		.work = {.name = "sluice/rings/" #n "cores", .chain = RINGS}, \
 		.size = SL_BENCH_RICH, .stack = 8, .cores = n                 \
+	}
+
+#define TRACKS_CORES(n)                                                                            \
+	{                                                                                          \
+		.work = {.name = "sluice/tracks/hexagons/event-140/" #n "cores",                   \
+			 .chain = TRACKS("hexagons")},                                             \
+		.size = SL_BENCH_TRACKER_140, .stack = 8, .cores = n, .cells = SL_TRACKS_HEXAGONS, \
+		.bend = 3, .between = true                                                         \
 	}
 
 #define TRACKS_AT(share)                                                                          \
@@ -116,6 +124,9 @@ static const struct sl_bench_trigger triggers[] = {
 	SECTORS("one-hexagon", SL_TRACKS_ONE_HEXAGON, "/bend0", ",bend=0", 0, 0),
 	BESIDE("scalar", SL_BENCH_SCALAR, "one-hexagon", SL_TRACKS_ONE_HEXAGON, "/bend0", 0),
 	KINDS(EVENTS, "", "", 3, 140),
+	TRACKS_CORES(4),
+	TRACKS_CORES(8),
+	TRACKS_CORES(16),
 	KINDS(EVENTS, "/fit", ",fit=true", 3, 140),
 	KINDS(EVENTS, "/bend0", ",bend=0", 0, 140),
 	KINDS(EVENTS, "", "", 3, 200),

@@ -12,8 +12,9 @@
  *            against the size of its mapping.
  * Names:     "share:NAME", or just NAME: 1 to 63 characters of A-Z a-z 0-9 . _ -. The socket lies
  *            in the 0700 folder of this user's sessions; this user and root can follow.
- * Messages:  of any size, both ways between the writer and each follower, in order. A queue that is
- *            full refuses further ones (-EAGAIN) until the other side takes some.
+ * Messages:  both ways between the writer and each follower, in order, each as long as a whole queue
+ *            at most. A queue that is full refuses further ones (-EAGAIN) until the other side takes
+ *            some.
  * Threads:   one thread writes elements; any thread sends and receives messages of a share. A
  *            thread of the share's own, which starts with it, serves followers. A follower belongs
  *            to one thread at a time.
@@ -82,11 +83,11 @@ struct sl_share_options {
 	const struct sl_share_array *array; /* name, type, rank, dim; unit and ragged if wanted */
 	uint64_t count;			    /* places; at least 1 */
 	const char *run;		    /* what this is about, for people; NULL: nothing */
-	/* Memory that the application has: `memory_fd` is a memfd or a file in shared memory, the
-	 * data of place i begin at memory_offset + i * its data_bytes rounded up to whole pages, or
-	 * to 64 bytes where that is less than a page.
-	 * Followers get a descriptor that cannot write; the file may not shrink. 0: the share makes
-	 * its own. */
+	/* Memory that the application has. `memory_fd` is a memfd with MFD_ALLOW_SEALING: the share
+	 * seals it against shrinking. Other files, also those of shm_open(), could shrink under the
+	 * followers, and are refused. The data of place i begin at memory_offset + i * data_bytes,
+	 * where data_bytes is rounded up to whole pages, or to 64 bytes if it is less than a page.
+	 * Followers get a descriptor that cannot write. 0: the share makes its own memory. */
 	int memory_fd;
 	uint32_t max_peers;	/* connected at a time; 0: 64 */
 	uint64_t memory_offset; /* whole pages */
@@ -161,11 +162,14 @@ void sl_share_count(const struct sl_share *share, struct sl_share_counts *counts
 struct sl_follower;
 
 struct sl_follow_options {
-	uint32_t bytes;		 /* sizeof(struct sl_follow_options) of the caller */
-	int32_t timeout_ms;	 /* to connect and attach; 0: 5000 */
+	uint32_t bytes; /* sizeof(struct sl_follow_options) of the caller */
+	/* To connect and attach; and of sl_follow_fetch(), which has no limit of its own. 0: 5000;
+	 * -1: no limit. */
+	int32_t timeout_ms;
 	const char *secret_file; /* of rdma://: the secret of the share; NULL: none */
 	const char *device;	 /* of rdma://: an RDMA device of this host; NULL: a UDP socket */
-	uint64_t reserved[8];
+	uint64_t queue_bytes;	 /* messages that wait to be received; 0: 1 GiB */
+	uint64_t reserved[7];
 };
 
 /* url: "share:NAME" or NAME: a share of this user on this host; "rdma://HOST:PORT/NAME": a share
@@ -213,7 +217,8 @@ int sl_follow_is_valid(const struct sl_follower *follower, uint64_t n);
  * is published yet; -ESTALE: element n was overtaken; -ERANGE: the part is not inside its data. Of
  * the newest, and of one that is not there yet: -ESTALE: attached again, to memory of another
  * layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as of
- * sl_follow_next(). */
+ * sl_follow_next(), or the writer has been filling the only place of the share for the timeout_ms of
+ * sl_follow_open(). */
 int sl_follow_fetch(struct sl_follower *follower, uint64_t n, uint64_t offset, uint64_t bytes,
 		    void *into, struct sl_follow_element *element);
 
@@ -225,20 +230,31 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 			       const struct sl_follow_element *element),
 		   void *arg);
 
+/* How many elements are published, in the generation that this follower is attached to. rdma://: a
+ * READ asks the share. 0, or -errno as of sl_follow_fetch(). */
+int sl_follow_published(struct sl_follower *follower, uint64_t *n);
+
 /* How many elements are published: a word in the share's memory that changes with each commit, for
- * a thread or a kernel of a GPU that waits for it by itself. rdma://: a word of this program that
- * changes only while sl_follow_next() waits. */
+ * a thread or a kernel of a GPU that waits for it by itself (docs/reference/share.md).
+ * After a resize it is another word. rdma://: a word of this program that changes only inside of
+ * calls with this follower, as sl_follow_next() while it waits. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 
 /* How many programs follow the share, this one among them; 0: not known. */
 uint64_t sl_follow_peers(const struct sl_follower *follower);
 
-/* From here to the share's thread and back; between hosts by TCP. */
+/* From here to the share's thread and back; between hosts by TCP. -EPIPE: the share has ended;
+ * -ECONNRESET: its writer has crashed; -ENOBUFS: the queue of received messages is full, and the
+ * answer waits behind further ones: call sl_follow_receive() first. */
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);
 
-/* -EAGAIN: the writer's queue is full, and has been for timeout_ms. */
+/* -EAGAIN: the writer's queue is full, and has been for timeout_ms; -EMSGSIZE: longer than that
+ * queue; -EPIPE, -ECONNRESET: as of sl_follow_ping(). */
 int sl_follow_send(struct sl_follower *follower, uint32_t kind, const void *data, uint64_t bytes,
 		   int timeout_ms);
+/* The next message of the writer. -ETIMEDOUT: none within timeout_ms (-1: no limit); -EMSGSIZE: it
+ * was longer than queue_bytes of sl_follow_open() and was dropped: `message` has its length and kind;
+ * -EPIPE, -ECONNRESET: as of sl_follow_ping(), after the last message. */
 int sl_follow_receive(struct sl_follower *follower, int timeout_ms,
 		      struct sl_share_message *message);
 

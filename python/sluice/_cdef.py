@@ -18,7 +18,9 @@ struct sl_remote_info {
 	uint64_t run;
 	char experiment[1024];
 	char root[1024], folder[1024];
-	uint64_t reserved[8];
+	int32_t detector;
+	int32_t unused;
+	uint64_t reserved[7];
 };
 struct sl_remote_status {
 	uint32_t bytes;
@@ -151,7 +153,8 @@ struct sl_follow_options {
 	int32_t timeout_ms;
 	const char *secret_file;
 	const char *device;
-	uint64_t reserved[8];
+	uint64_t queue_bytes;
+	uint64_t reserved[7];
 };
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error);
@@ -178,6 +181,7 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 		   int (*each)(void *arg, const struct sl_share_description *description,
 			       const struct sl_follow_element *element),
 		   void *arg);
+int sl_follow_published(struct sl_follower *follower, uint64_t *n);
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 uint64_t sl_follow_peers(const struct sl_follower *follower);
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);

@@ -42,6 +42,7 @@ _CODES = {
     _errno.ECONNRESET: "crashed",
     _errno.ENOENT: "absent",
     _errno.EAGAIN: "full",
+    _errno.ENOBUFS: "full",
     _errno.EMSGSIZE: "size",
     _errno.ENODATA: "empty",
     _errno.ERANGE: "range",

@@ -165,11 +165,11 @@ def _no_array(name: str, description: Description, element: Any) -> KeyError:
     return KeyError(f"no array '{name}'; there are: {', '.join(description.arrays)}")
 
 
-def _open(url: str, timeout: float, secret_file: Optional[str], device: Optional[str]) -> Any:
+def _open(url: str, timeout: float, secret_file: Optional[str], device: Optional[str], queue_bytes: int) -> Any:
     lib, keep = library(), []  # type: Any, List[Any]
     options = ffi.new("struct sl_follow_options *")
     options.bytes = ffi.sizeof("struct sl_follow_options")
-    options.timeout_ms = max(1, int(timeout * 1000))
+    options.timeout_ms, options.queue_bytes = max(1, int(timeout * 1000)), queue_bytes
     options.secret_file, options.device = c_text(secret_file, keep), c_text(device, keep)
     where, error = ffi.new("struct sl_follower **"), ffi.new("struct sl_remote_error *")
     raise_for(lib.sl_follow_open(c_text(url, keep), options, where, error), error)
@@ -185,16 +185,18 @@ class Follower:
     timeout: an element that takes longer raises Timeout; None: no limit.
     again: when the share ends or its writer crashes, go on with the next one of that name, as those of a session's runs.
     wait: seconds to wait for a share that is not there yet.
-    connect_timeout: seconds for the share to answer.
+    connect_timeout: seconds for the share to answer; a fetch() waits as long for the only place of a share that is being filled.
     secret_file, device: of rdma://.
+    queue_bytes: messages that wait to be received (0: 1 GiB); a longer one is dropped.
 
     Several threads may use a follower; they take turns.
     """
 
     def __init__(self, url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, again: bool = False,
-                 wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> None:
+                 wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None,
+                 queue_bytes: int = 0) -> None:
         self.url, self.every, self.view, self.timeout, self.again = url, every, view, timeout, again
-        self._connect_timeout, self._secret_file, self._device = connect_timeout, secret_file, device
+        self._connect_timeout, self._secret_file, self._device, self._queue_bytes = connect_timeout, secret_file, device, queue_bytes
         pointer = self._connect(end_of(wait))
         self._handle = Handle(pointer, library().sl_follow_close, f"the follower of {url}", shared=False)
         self._end = weakref.finalize(self, self._handle.close)
@@ -208,7 +210,8 @@ class Follower:
         """A follower of the library's, once the share is there."""
         while True:
             try:
-                return in_thread(lambda: _open(self.url, self._connect_timeout, self._secret_file, self._device), library().sl_follow_close)
+                return in_thread(lambda: _open(self.url, self._connect_timeout, self._secret_file, self._device, self._queue_bytes),
+                                 library().sl_follow_close)
             except Error as why:
                 # One that has just ended may still be listed, and hang up.
                 if why.code not in (("absent", "connection") if self.again else ("absent",)) or is_over(end):
@@ -309,6 +312,7 @@ class Follower:
         what = {
             -errno.EPIPE: "it has ended",
             -errno.ECONNRESET: "its writer has crashed, or hung up",
+            -errno.ENOBUFS: "messages that were not received fill the queue of this follower: receive() them",
             -errno.EAGAIN: "the writer overtook every copy: the ring has too few places for this follower",
         }.get(err, error_of(err).message)
         return error_of(err, f"{self.url}: {what}", code="overtaken" if err == -errno.EAGAIN else "")
@@ -383,9 +387,16 @@ class Follower:
 
     @property
     def published(self) -> int:
-        """How many elements are published."""
+        """How many elements are published, in this generation. rdma://: it asks the share."""
+        count = ffi.new("uint64_t *")
         with self._handle as pointer:
-            return int(library().sl_follow_flag(pointer)[0])
+            err = library().sl_follow_published(pointer, count)
+            if err == -errno.ESTALE:
+                self._attach(pointer)
+                err = library().sl_follow_published(pointer, count)
+        if err:
+            raise self._error(err)
+        return int(count[0])
 
     @property
     def peers(self) -> int:
@@ -417,7 +428,8 @@ class Follower:
                 raise unless_in_time(timeout, f"{self.url} did not answer")
 
     def send(self, data: Union[bytes, bytearray, memoryview, str, "np.ndarray[Any, Any]"], kind: int = 0, timeout: float = 5.0) -> None:
-        """Send a message of any size to the writer. A str is sent as UTF-8. Raises Timeout while its queue is full."""
+        """Send a message to the writer. A str is sent as UTF-8. Raises Timeout while its queue is full, Error "size": the message is
+        longer than that queue."""
         end = end_of(timeout)
         with sending(data) as (start, size):
             while True:
@@ -425,19 +437,24 @@ class Follower:
                     err = library().sl_follow_send(pointer, kind, start, size, slice_ms(end))
                 if err == 0:
                     return
+                if err == -errno.EMSGSIZE:
+                    raise error_of(err, f"{self.url}: a message of {size} bytes is longer than the writer's queue (queue_bytes of its share)")
                 if err not in (-errno.EAGAIN, -errno.ETIMEDOUT):
                     raise self._error(err)
                 if is_over(end):
                     raise unless_in_time(timeout, f"{self.url}: the writer's queue is full, and had no room")
 
     def receive(self, timeout: Optional[float] = None) -> Message:
-        """The next message of the writer. Raises Timeout; None: no limit."""
+        """The next message of the writer. Raises Timeout (None: no limit), or Error "size": it was longer than queue_bytes, and was
+        dropped."""
         end, message = end_of(timeout), ffi.new("struct sl_share_message *")
         while True:
             with self._handle as pointer:
                 err = library().sl_follow_receive(pointer, slice_ms(end), message)
             if err == 0:
                 return received(message)
+            if err == -errno.EMSGSIZE:
+                raise error_of(err, f"{self.url}: a message of {message.bytes} bytes was dropped: it is longer than queue_bytes")
             if err != -errno.ETIMEDOUT:
                 raise self._error(err)
             if is_over(end):
@@ -466,10 +483,11 @@ class Follower:
 
 
 def follow(url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, again: bool = False,
-           wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> Follower:
+           wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None,
+           queue_bytes: int = 0) -> Follower:
     """Follow a share: `for frame in sluice.follow("share:run1"): ...`. See `Follower`."""
     return Follower(url, every=every, view=view, timeout=timeout, again=again, wait=wait, connect_timeout=connect_timeout,
-                    secret_file=secret_file, device=device)
+                    secret_file=secret_file, device=device, queue_bytes=queue_bytes)
 
 
 def shares() -> List[str]:

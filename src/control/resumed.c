@@ -68,7 +68,8 @@ static void poll_sources(void *state, uint64_t now_ns)
 			r->env.ops->end(r->env.arg, i);
 		} else if (says == SL_WATCH_SILENT) {
 			m->over = true;
-			sl_warn("the source of module %u fell silent (control.silence_s)", i);
+			sl_warn("the source of module %u fell silent (%s.silence_s)", i,
+				r->env.experiment->feroce.enable ? "feroce" : "control");
 			r->env.ops->source_lost(r->env.arg, i);
 		}
 	}

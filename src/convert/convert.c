@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "convert/journal.h"
 #include "convert/pump.h"
@@ -57,7 +58,7 @@ static char *describe(const struct conversion *c)
 	if (!out)
 		return NULL;
 	fprintf(out,
-		"sluice convert 1\nversion %s\ngeneration %016" PRIx64 "\nframes %" PRIu64 "\n",
+		SL_JOURNAL_HEAD "1\nversion %s\ngeneration %016" PRIx64 "\nframes %" PRIu64 "\n",
 		SL_VERSION, c->recorded.facts.generation, c->recorded.facts.chunks);
 	for (const struct sl_option *o = sl_sink_nexus.options; o->name; o++) {
 		if (!decides(o->name))
@@ -119,10 +120,10 @@ static void drop_part(const struct conversion *c)
 
 	if ((size_t)snprintf(part, sizeof(part), "%s.part", c->o->out) >= sizeof(part))
 		return;
-	fd = open(part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && !fstat(fd, &st) && !flock(fd, LOCK_EX | LOCK_NB) &&
 	    sl_h5_is_since(&st, c->journal.begun_ns))
-		unlink(part);
+		sl_own_file_remove(fd, part);
 	if (fd >= 0)
 		close(fd);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,20 +77,13 @@ static int measure_data(const struct sl_journal *j, uint32_t number, struct sl_j
 
 /* ---- the file ---- */
 
-/* Locked, and still at its name. */
-static int open_locked(struct sl_journal *j)
+/* The file of this user alone, as an earlier conversion left it, or new. */
+static int open_locked(struct sl_journal *j, long long *bytes)
 {
-	struct stat a, b;
-
-	j->fd = open(j->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (j->fd < 0)
-		return failed(j, "open it");
-	if (flock(j->fd, LOCK_EX | LOCK_NB) || fstat(j->fd, &a) || lstat(j->path, &b) ||
-	    a.st_ino != b.st_ino || a.st_dev != b.st_dev) {
+	j->fd = sl_own_file_open(j->path, bytes);
+	if (j->fd == -EBUSY)
 		sl_error("%s: another sluice convert is at work on it", j->out);
-		return -EBUSY;
-	}
-	return 0;
+	return j->fd < 0 ? j->fd : 0;
 }
 
 static char *read_text(struct sl_journal *j)
@@ -225,9 +217,35 @@ static int resume(struct sl_journal *j, const char *text, const char *what)
 	return r ? r : cut_at(j, (size_t)(line - text) + used);
 }
 
+/* Not what an earlier conversion has left, which may have been interrupted in its first line. */
+static bool is_foreign(const char *text, long long bytes)
+{
+	size_t length = strlen(text), most = strlen(SL_JOURNAL_HEAD);
+
+	return length != (size_t)bytes ||
+	       strncmp(text, SL_JOURNAL_HEAD, length < most ? length : most) != 0;
+}
+
+static int refuse_foreign(const struct sl_journal *j)
+{
+	sl_error("%s: is there and was not written by sluice convert; move it away, or choose "
+		 "another path",
+		 j->path);
+	return -EEXIST;
+}
+
+static int refuse_other(const struct sl_journal *j)
+{
+	sl_error("%s: an earlier conversion to it was not finished, and it was one of another raw "
+		 "file or with other options. To do: give the same ones, another name, or "
+		 "--overwrite",
+		 j->out);
+	return -EEXIST;
+}
+
 int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl_journal *j)
 {
-	size_t bytes = strlen(what);
+	long long bytes = 0;
 	char *text;
 	int r;
 
@@ -237,21 +255,18 @@ int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl
 		return -ENOMEM;
 	}
 	r = sl_make_folders(out);
-	r = r ? r : open_locked(j);
+	r = r ? r : open_locked(j, &bytes);
 	text = r ? NULL : read_text(j);
 	if (!r && !text)
 		r = failed(j, "read it");
-	if (!r && !strncmp(text, what, bytes)) {
+	if (!r && is_foreign(text, bytes))
+		r = refuse_foreign(j);
+	else if (!r && !strncmp(text, what, strlen(what)))
 		r = resume(j, text, what);
-	} else if (!r && text[0] && !overwrite) {
-		sl_error("%s: an earlier conversion to it was not finished, and it was one of "
-			 "another raw file or with other options. To do: give the same ones, "
-			 "another name, or --overwrite",
-			 out);
-		r = -EEXIST;
-	} else if (!r) {
+	else if (!r && bytes && !overwrite)
+		r = refuse_other(j);
+	else if (!r)
 		r = begin(j, what);
-	}
 	free(text);
 	return r;
 }
@@ -284,7 +299,7 @@ int sl_journal_closing(struct sl_journal *j)
 void sl_journal_close(struct sl_journal *j, bool done)
 {
 	if (done)
-		unlink(j->path);
+		sl_own_file_remove(j->fd, j->path);
 	if (j->fd >= 0)
 		close(j->fd);
 	free(j->path);

@@ -4,7 +4,8 @@
  *            converted and how, in words; a line for each data file that is whole and on disk
  *            follows: number, entries of the recording up to its end, bytes, CRC32C; the last
  *            line says that the file is being closed. It is locked while a conversion goes on,
- *            and goes when that is done.
+ *            and goes when that is done. Only a file of this user with no other name is used, and
+ *            only one that a conversion wrote.
  * Threads:   one.
  * Errors:    -errno, logged. */
 #ifndef SL_CONVERT_JOURNAL_H
@@ -14,6 +15,9 @@
 #include <stdint.h>
 
 #include "hdf5/rolled/data_files.h"
+
+/* How `what` of sl_journal_open() begins: its first line. */
+#define SL_JOURNAL_HEAD "sluice convert "
 
 struct sl_journal_file { /* a data file */
 	uint64_t entries, bytes;
@@ -33,10 +37,11 @@ struct sl_journal {
 	uint32_t files;
 };
 
-/* what: lines that say what is converted and how. An earlier journal of the same is gone on with:
- * its data files are read and compared, and those behind the first that differs are forgotten.
- * -EEXIST: it is of another conversion, and not overwrite. -EBUSY: one goes on. Close even when
- * this failed. */
+/* what: lines that say what is converted and how, SL_JOURNAL_HEAD first. An earlier journal of the
+ * same is gone on with: its data files are read and compared, and those behind the first that
+ * differs are forgotten.
+ * -EEXIST: it is of another conversion, and not overwrite; or no journal. -EBUSY: one goes on.
+ * Close even when this failed. */
 int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl_journal *journal);
 
 /* Data file number files + 1 is whole; `entries` of the recording come before the next one. */

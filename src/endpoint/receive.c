@@ -8,11 +8,9 @@
 #include "endpoint/state.h"
 
 enum {
-	ZERO_IDS =
-		16, /* with none above SEGMENTS between them: a peer is held to such identifications */
-	OTHER_IDS = 3, /* in a row, and it is not any more */
-	SEGMENTS =
-		128, /* UDP_MAX_SEGMENTS: the kernel cuts a message into at most this many packets */
+	ZERO_IDS = 16,	/* with none from SEGMENTS on between them: a peer is held to these */
+	OTHER_IDS = 3,	/* in a row, and it is not any more */
+	SEGMENTS = 128, /* UDP_MAX_SEGMENTS: a kernel makes no more packets of a message */
 };
 
 int sl_receive_queue_init(struct sl_endpoint *endpoint)

@@ -1008,6 +1008,7 @@ static void devices_of_feroce_are_off_unless_asked_for(void **state)
 	sl_experiment_close(e);
 	e = good(RC "feroce: {enable: true, allow: 10.0.0.0/24, silence_s: 5}\n");
 	assert_true(e->feroce.enable);
+	assert_true(e->feroce.silence_s == 5 && e->feroce.first_s == 0);
 	assert_string_equal(e->feroce.allow, "10.0.0.0/24");
 	assert_false(e->feroce.record);
 	assert_int_equal(e->feroce.port, 0);

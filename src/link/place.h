@@ -7,7 +7,8 @@
  *            received before; the last missing packet raises the event. Everything else is counted
  *            by cause. What is beyond the frames that were offered, or, where the source takes
  *            credits, beyond its grant, changes nothing but that count: neither the stream's
- *            newest packet nor how far the module was seen to come. For a source whose blocks are
+ *            newest packet nor how far the module was seen to come. A source without credits whose
+ *            offer has no end is believed whatever its PSN says. For a source whose blocks are
  *            pixels alone (plan.bare) the placer writes the record, before the event.
  * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
  * Cost:      a division and a bit test per packet besides the copy, three divisions where packets

@@ -109,8 +109,9 @@ static int read_files(const struct sl_experiment *e, struct sl_tables *tables)
 	if (!err && e->calibration.gains[0])
 		err = sl_gains_read(e->calibration.gains, tables);
 	if (!err && e->calibration.file[0])
-		sl_info("calibration %s%s%s", e->calibration.file,
-			tables->created[0] ? ", made " : "", tables->created);
+		sl_info("calibration from %s, %s%s", e->calibration.file,
+			tables->created[0] ? "made " : "which does not say when it was made",
+			tables->created);
 	return err;
 }
 

@@ -156,15 +156,19 @@ struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
 		_Atomic bool ready; /* released by a worker, acquired by the sink's thread */
 	} job[2 * SL_SINK_WORKERS + 1];
 
-	/* When the put() that is under way began, 0: none is; puts that took longer than
-	 * SL_STALL_NS, and the longest one. */
+	/* When the put() that is under way began, 0: none is; puts that took longer than stall_ns,
+	 * and the longest one. */
 	_Atomic uint64_t putting_since_ns, stalls, longest_ns;
+	uint64_t stall_ns, tell_ns; /* tests shorten them before the thread starts */
 	struct sl_sink_pace pace;
 	uint64_t idle_ns; /* when idle() was last called */
 	uint64_t told_ns; /* the settler's: of the stall that was logged last */
 };
 
-enum { SL_STALL_NS = 1000 * 1000 * 1000 };
+/* A put() that takes longer is counted as a stall; one that takes this long is logged while it
+ * lasts. */
+#define SL_STALL_NS	 UINT64_C(1000000000)
+#define SL_STALL_TELL_NS (5 * SL_STALL_NS)
 
 /* Copies of frames without results: of those that were dropped in a row, one for each number; of
  * those that a slow sink is not given. The sinks' threads get them. */
@@ -209,6 +213,7 @@ struct sl_receiver {
 	struct sl_region region;
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];
+	struct sl_flight_tap *flight; /* [pollers]; NULL: no packet is sampled */
 
 	struct sl_chain_build build;
 	struct sl_pool pool;

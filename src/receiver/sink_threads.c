@@ -15,9 +15,6 @@
 
 enum { WAIT_US = 10000, IDLE_NS = 200 * 1000 * 1000 };
 
-/* A put that takes longer than this is told while it lasts. */
-#define TELL_NS (UINT64_C(5) * SL_STALL_NS)
-
 static void refuse(struct sl_receiver *r, unsigned sink, int err)
 {
 	if (!atomic_load_explicit(&r->sink_error[sink], memory_order_relaxed))
@@ -47,7 +44,7 @@ static bool put_prepared(struct sl_receiver *r, unsigned sink, unsigned slot,
 
 static void note_stall(struct sl_sink_thread *t, uint64_t took_ns)
 {
-	if (took_ns > SL_STALL_NS)
+	if (took_ns > t->stall_ns)
 		atomic_fetch_add_explicit(&t->stalls, 1, memory_order_relaxed);
 	if (took_ns > atomic_load_explicit(&t->longest_ns, memory_order_relaxed))
 		atomic_store_explicit(&t->longest_ns, took_ns, memory_order_relaxed);
@@ -228,12 +225,12 @@ void sl_sink_threads_watch(struct sl_receiver *r, uint64_t now_ns)
 		uint64_t since_ns =
 			atomic_load_explicit(&t->putting_since_ns, memory_order_relaxed);
 
-		if (!since_ns || now_ns < since_ns + TELL_NS || t->told_ns == since_ns)
+		if (!since_ns || now_ns < since_ns + t->tell_ns || t->told_ns == since_ns)
 			continue;
 		t->told_ns = since_ns;
-		sl_warn("sink %s has been writing one frame for more than %d s (%s): is the disk "
+		sl_warn("sink %s has been writing one frame for more than %g s (%s): is the disk "
 			"or the network behind it slow? Frames wait meanwhile",
-			e->sink[i]->name, (int)(TELL_NS / SL_STALL_NS),
+			e->sink[i]->name, (double)t->tell_ns * 1e-9,
 			e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : "");
 	}
 }
@@ -248,6 +245,8 @@ static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 	t->receiver = r;
 	t->sink = i;
 	t->wanted = r->sink_threads = true;
+	t->stall_ns = SL_STALL_NS;
+	t->tell_ns = SL_STALL_TELL_NS;
 	t->workers = workers < SL_SINK_WORKERS ? workers : SL_SINK_WORKERS;
 	t->slots = sl_sink_slots(t->workers);
 	sl_sink_pace_init(&t->pace, sl_sink_pace_on_slow(r, i),

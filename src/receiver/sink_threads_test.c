@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "lib/flow_rig.h"
 
 static struct {
@@ -213,6 +214,115 @@ static void it_sees_every_frame_of_a_row_that_was_dropped(void **state)
 	close_flow(&f);
 }
 
+/* ---- puts that take long ---- */
+
+enum { SHORT_NS = 20 * 1000 * 1000, TELL_NS = 100 * 1000 * 1000 };
+
+static _Atomic unsigned warnings; /* of puts that last */
+
+static void note_warning(void *arg, enum sl_log_level level, const char *line)
+{
+	if (level == SL_LOG_WARN &&
+	    strstr(line, "sink slow has been writing one frame for more than 0.1 s (nowhere)"))
+		atomic_fetch_add((_Atomic unsigned *)arg, 1);
+}
+
+static const struct sl_log_target notes_warnings = {note_warning, &warnings};
+
+static void shorten(struct sl_receiver *r)
+{
+	struct sl_sink_thread *t = &r->sink_thread[0];
+
+	assert_true(t->wanted);
+	assert_int_equal(t->stall_ns, 1000000000);
+	assert_int_equal(t->tell_ns, UINT64_C(5000000000));
+	t->stall_ns = SHORT_NS;
+	t->tell_ns = TELL_NS;
+}
+
+static void lengthen(struct sl_receiver *r)
+{
+	r->sink_thread[0].stall_ns = r->sink_thread[0].tell_ns = UINT64_C(3600) * 1000000000;
+}
+
+static uint64_t figure_of(struct flow *f, const char *name)
+{
+	static struct sl_status status;
+	const struct sl_status_addon *addon = &status.addon[1]; /* the first is the unit */
+
+	sl_receiver_status(f->receiver, &status);
+	for (uint32_t i = addon->first_figure; i < addon->first_figure + addon->figures; i++)
+		if (!strcmp(status.figure[i].name, name))
+			return status.figure[i].value;
+	fail_msg("the sink has no figure %s", name);
+	return 0;
+}
+
+static void begin_stalls(struct flow *f, void (*change)(struct sl_receiver *))
+{
+	atomic_store(&warnings, 0);
+	sl_log_set_target(&notes_warnings); /* threads that start now have it, too */
+	before_start = change;
+	begin(f, NULL, 0);
+	before_start = NULL;
+}
+
+/* The sink stands still in its first put, with counts passed on so that frames come. */
+static void wait_in_put(struct flow *f, uint64_t ns)
+{
+	uint64_t end_ns = sl_clock_ns() + ns;
+
+	while (sl_clock_ns() < end_ns) {
+		pass_counts(f, false);
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	}
+}
+
+static void a_put_that_lasts_is_logged_once_and_counted(void **state)
+{
+	struct flow f = {0};
+	uint64_t began_ns, took_ns;
+
+	begin_stalls(&f, shorten);
+	while (!atomic_load(&f.receiver->sink_thread[0].putting_since_ns))
+		wait_in_put(&f, 1000000);
+	began_ns = sl_clock_ns();
+	while (!atomic_load(&warnings))
+		wait_in_put(&f, 1000000);
+	assert_int_equal(seen.slow, 0); /* while it lasts, not afterwards */
+	wait_in_put(&f, 3 * (uint64_t)TELL_NS);
+	assert_int_equal(warnings, 1);
+	assert_int_equal(f.receiver->sink_thread[0].stalls, 0); /* it has not ended */
+	took_ns = sl_clock_ns() - began_ns;
+	atomic_store(&seen.open, 1);
+	run_flow(&f);
+	/* A busy host may have made other puts slow as well. */
+	assert_in_range(figure_of(&f, "stalls"), 1, FRAMES + DARKS);
+	assert_true(figure_of(&f, "longest_put_us") >= took_ns / 1000);
+	assert_int_equal(seen.slow, FRAMES + DARKS);
+	assert_int_equal(seen.out_of_order, 0);
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
+	close_flow(&f);
+	sl_log_set_target(NULL);
+}
+
+static void a_put_within_the_limits_is_no_stall(void **state)
+{
+	struct flow f = {0};
+
+	begin_stalls(&f, lengthen);
+	while (!atomic_load(&f.receiver->sink_thread[0].putting_since_ns))
+		wait_in_put(&f, 1000000);
+	wait_in_put(&f, SHORT_NS);
+	atomic_store(&seen.open, 1);
+	run_flow(&f);
+	assert_int_equal(figure_of(&f, "stalls"), 0);
+	assert_true(figure_of(&f, "longest_put_us") >= SHORT_NS / 1000);
+	assert_int_equal(warnings, 0);
+	close_flow(&f);
+	sl_log_set_target(NULL);
+}
+
 /* A start that fails, or a run that is given up, leaves no thread behind. */
 static void a_run_that_is_given_up_ends(void **state)
 {
@@ -280,6 +390,8 @@ int main(void)
 		cmocka_unit_test(a_slow_sink_delays_no_other),
 		cmocka_unit_test(what_it_refuses_is_unwritten),
 		cmocka_unit_test(it_sees_every_frame_of_a_row_that_was_dropped),
+		cmocka_unit_test(a_put_that_lasts_is_logged_once_and_counted),
+		cmocka_unit_test(a_put_within_the_limits_is_no_stall),
 		cmocka_unit_test(a_run_that_is_given_up_ends),
 		cmocka_unit_test(workers_prepare_several_frames_and_they_are_put_in_order),
 		cmocka_unit_test(workers_stop_when_the_slots_are_full),

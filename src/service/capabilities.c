@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/sysfile.h"
+#include "service/causes.h"
 #include "service/parts.h"
 #include "service/schema.h"
 
@@ -109,7 +110,7 @@ static void get_capabilities(void *arg, struct sl_http_request *r)
 	sl_http_answer_json(
 		r, 200,
 		json_pack("{s:s, s:i, s:I, s:I, s:s, s:s, s:s, s:i, s:o, s:O, s:O, s:o, s:o, "
-			  "s:{s:s, s:s, s:s}}",
+			  "s:{s:s, s:s, s:s}, s:o}",
 			  "version", SL_VERSION, "schema", SL_SERVICE_SCHEMA, "time_unix_ns",
 			  (json_int_t)sl_clock_unix_ns(), "started_unix_ns",
 			  (json_int_t)service->started_unix_ns, "host", host, "role",
@@ -117,7 +118,8 @@ static void get_capabilities(void *arg, struct sl_http_request *r)
 			  (int)sysconf(_SC_NPROCESSORS_ONLN), "memory", memory_json(), "addons",
 			  service->addons, "absent", service->absent, "devices", devices_json(),
 			  "interfaces", interfaces_json(), "folders", "root", service->root,
-			  "experiments", service->folder, "data_roots", service->data_roots));
+			  "experiments", service->folder, "data_roots", service->data_roots,
+			  "causes", sl_causes_all()));
 }
 
 /* ---- events ---- */

@@ -7,14 +7,15 @@ const struct sl_cause_words sl_cause_words[SL_CAUSES] = {
 	[SL_CAUSE_NONE] = {"no cause was noted", ""},
 	[SL_CAUSE_DARK] = {"dark frames, used to measure pedestals", ""},
 	[SL_CAUSE_STAGE] = {"a stage rejected the frame", ""},
-	[SL_CAUSE_DAMAGED] = {"some packets of the module-frame are missing",
-			      "packets are lost between front end and receiver: look at the switch "
-			      "and the receive "
-			      "buffers (sluice doctor), or use link.service: rc"},
-	[SL_CAUSE_PARTNER] = {"the module itself is whole, another module of the frame is not",
-			      "look at the modules that are damaged or lost; ring.incomplete "
-			      "decides whether such frames "
-			      "are kept"},
+	[SL_CAUSE_DAMAGED] =
+		{"some packets of the module-frame are missing",
+		 "packets are lost between front end and receiver: look at drops of the "
+		 "NIC (ethtool -S), at the switch and at the receive buffers (sluice "
+		 "doctor), or use link.service: rc"},
+	[SL_CAUSE_PARTNER] =
+		{"the module itself is whole, another module of the frame is not",
+		 "mend the loss of the other module; with ring.incomplete: keep, frames "
+		 "that lack a module are processed all the same"},
 	[SL_CAUSE_RECORD] = {"all bytes arrived, but the record behind the pixels contradicts them",
 			     "front end and receiver may not have the same experiment file"},
 	[SL_CAUSE_CHECKSUM] =
@@ -26,8 +27,8 @@ const struct sl_cause_words sl_cause_words[SL_CAUSES] = {
 			      "has the longest latency"},
 	[SL_CAUSE_NO_ARRIVAL] = {"nothing of the module-frame arrived",
 				 "look whether the front end of that module sends, and at drops of "
-				 "the switch, the NIC and "
-				 "the socket (sluice doctor)"},
+				 "the switch, the NIC and the socket (sluice doctor); what the "
+				 "front end itself left out is counted here, too"},
 	[SL_CAUSE_SINK] = {"a sink refused the frame, or its file could not be written",
 			   "look at the errors of the sinks, and at the free space of their disks"},
 	[SL_CAUSE_UNIT] = {"the unit could not process the frame",
@@ -47,18 +48,29 @@ const struct sl_cause_words sl_cause_words[SL_CAUSES] = {
 		 "look at the sink's disk, or let it pack less"},
 };
 
+static json_t *said_of(enum sl_cause cause)
+{
+	return json_pack("{s:s, s:s, s:s}", "cause", sl_cause_name(cause), "words",
+			 sl_cause_words[cause].words, "hint", sl_cause_words[cause].hint);
+}
+
 json_t *sl_causes_words(const json_t *ledger)
 {
 	const json_t *causes = json_object_get(json_object_get(ledger, "total"), "causes");
 	json_t *list = json_array();
 
-	for (unsigned i = SL_CAUSE_NONE + 1; i < SL_CAUSES; i++) {
-		const char *name = sl_cause_name((enum sl_cause)i);
+	for (unsigned i = SL_CAUSE_NONE + 1; i < SL_CAUSES; i++)
+		if (json_integer_value(json_object_get(causes, sl_cause_name((enum sl_cause)i))) >
+		    0)
+			json_array_append_new(list, said_of((enum sl_cause)i));
+	return list;
+}
 
-		if (json_integer_value(json_object_get(causes, name)) > 0)
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "cause", name,
-							      "words", sl_cause_words[i].words,
-							      "hint", sl_cause_words[i].hint));
-	}
+json_t *sl_causes_all(void)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = SL_CAUSE_NONE + 1; i < SL_CAUSES; i++)
+		json_array_append_new(list, said_of((enum sl_cause)i));
 	return list;
 }

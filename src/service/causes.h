@@ -15,5 +15,7 @@ extern const struct sl_cause_words sl_cause_words[SL_CAUSES];
 
 /* [{cause, words, hint}] for each cause of the ledger's total that is not 0. */
 json_t *sl_causes_words(const json_t *ledger);
+/* The same for every cause there is. */
+json_t *sl_causes_all(void);
 
 #endif

@@ -6,10 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "client/registry.h"
-#include "monitor/request.h"
-#include "monitor/status_json.h"
-#include "session/private.h"
+#include "base/thread.h"
 #include "session/socket.h"
 
 enum { SL_SOCKET_CLIENTS = 16, SL_SOCKET_BAD = 8 };
@@ -33,41 +30,35 @@ struct sl_socket_client {
 	uint64_t next_ns;  /* when the next line is due */
 };
 
-struct sl_socket_sample {
-	uint64_t ns, frames, bytes; /* ns 0: none */
-	uint64_t run;
-};
-
 struct sl_socket_worker { /* configure() */
 	struct sl_thread thread;
 	struct sl_request request;
 	struct sl_socket_client *client; /* NULL: it has gone */
+	struct sl_error error;
 	int err;
 	bool busy;
 	_Atomic bool done;
 };
 
 struct sl_socket {
-	struct sl_session *session;
+	const struct sl_socket_ops *ops;
+	void *arg;
 	struct sl_claim claim;
 	struct sl_registry_facts facts;
 	int listener, wake;
 	struct sl_thread thread;
 	_Atomic bool stop, close_asked;
-	pthread_mutex_t gate; /* held during a call that changes the session */
-	bool quiet;	      /* the session closes: no more of these */
+	pthread_mutex_t gate; /* held during a call that changes something */
+	bool quiet;	      /* it closes: no more of these */
 	_Atomic bool configuring;
 	struct sl_socket_worker worker;
 
 	struct sl_socket_client client[SL_SOCKET_CLIENTS];
-	unsigned turn;			   /* whose requests are looked at first */
-	uint64_t paid_ns;		   /* requests taken so far are paid for until then */
-	uint64_t accept_after_ns;	   /* no descriptor was free: try again then */
-	struct sl_socket_sample sample[2]; /* of a second or two ago, of the last second */
+	unsigned turn;		  /* whose requests are looked at first */
+	uint64_t paid_ns;	  /* requests taken so far are paid for until then */
+	uint64_t accept_after_ns; /* no descriptor was free: try again then */
 	uint64_t sample_next_ns;
 	char line[SL_REQUEST_BYTES + 1]; /* the request that is being served */
-	struct sl_status status;
-	struct sl_metadata metadata;
 };
 
 /* ---- socket_client.c ---- */

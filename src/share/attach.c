@@ -14,8 +14,8 @@
 enum {
 	FAREWELL_MS = 1000, /* for the rest of a message, when a follower closes */
 	CONNECT_MS = 5000,
+	ANSWER_MOST = 8192, /* bytes of the longest frame that is no message */
 };
-#define MESSAGE_MOST (UINT64_C(1) << 40) /* a share of this user is trusted not to fill memory */
 
 static int wait_for(const struct sl_follower *f, short events, uint64_t end_ns)
 {
@@ -28,25 +28,86 @@ static int wait_for(const struct sl_follower *f, short events, uint64_t end_ns)
 	return n > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* A frame that is whole: a message goes to the inbox, others are the caller's. */
+/* One message always has room. What a connection that is over still has is in the kernel's buffers,
+ * and is not much. */
+static bool has_room(const struct sl_follower *f)
+{
+	uint64_t bytes = f->in.skips ? 0 : f->in.head.bytes;
+
+	return f->over || !f->inbox.first ||
+	       (f->inbox.bytes + bytes <= f->queue_bytes &&
+		f->inbox.messages < sl_share_most_messages(f->queue_bytes));
+}
+
+/* A frame that is whole: a message goes to the inbox, the end is remembered, others are the
+ * caller's. */
 static int sort(struct sl_follower *f)
 {
-	int err;
+	int err = 0;
 
-	if (f->in.head.type != SL_SHARE_FRAME_MESSAGE)
+	switch (f->in.head.type) {
+	case SL_SHARE_FRAME_MESSAGE:
+		if (!has_room(f))
+			return -ENOBUFS; /* the frame stays */
+		err = sl_share_inbox_put(&f->inbox, 0, &f->in);
+		break;
+	case SL_SHARE_FRAME_FAREWELL:
+	case SL_SHARE_FRAME_ENDED:
+		f->ended = true;
+		break;
+	default:
 		return 1;
-	err = sl_share_inbox_put(&f->inbox, 0, &f->in);
+	}
 	sl_share_in_next(&f->in);
 	return err;
+}
+
+/* Only a message may be longer than any answer. One that is too long is read and forgotten. */
+static int read_frame(struct sl_follower *f)
+{
+	bool short_queue = f->queue_bytes < ANSWER_MOST;
+	int got = sl_share_in_read(&f->in, f->socket, short_queue ? f->queue_bytes : ANSWER_MOST);
+
+	if (got != -EMSGSIZE)
+		return got;
+	if (f->in.head.type != SL_SHARE_FRAME_MESSAGE) {
+		got = sl_share_in_read(&f->in, f->socket, ANSWER_MOST);
+		return got == -EMSGSIZE ? -EPROTO : got;
+	}
+	if (f->in.head.bytes > f->queue_bytes)
+		sl_share_in_skip(&f->in);
+	return sl_share_in_read(&f->in, f->socket, f->queue_bytes);
 }
 
 int sl_follower_take_arrived(struct sl_follower *f)
 {
 	int got;
 
-	while ((got = sl_share_in_read(&f->in, f->socket, MESSAGE_MOST)) == 1 && !(got = sort(f)))
-		;
-	return got;
+	do
+		got = read_frame(f);
+	while (got == 1 && !(got = sort(f)));
+	return got == -ECONNRESET && f->ended ? -EPIPE : got;
+}
+
+void sl_follower_discard(struct sl_follower *f)
+{
+	if (f->in.head.type == SL_SHARE_FRAME_ATTACHED ||
+	    f->in.head.type == SL_SHARE_FRAME_CONNECTED)
+		f->asked = false; /* the next attempt asks again */
+	sl_share_in_next(&f->in);
+}
+
+static bool has_ended(const struct sl_follower *f)
+{
+	return f->words && __atomic_load_n(&f->words->state, __ATOMIC_ACQUIRE) == SL_SHARE_ENDED;
+}
+
+int sl_follower_hear_the_last(struct sl_follower *f)
+{
+	f->over = true;
+	while (sl_follower_take_arrived(f) == 1)
+		sl_follower_discard(f);
+	return f->ended || has_ended(f) ? -EPIPE : -ECONNRESET;
 }
 
 int sl_follower_hear(struct sl_follower *f, uint64_t end_ns)
@@ -70,9 +131,7 @@ static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, 
 
 		if (err || f->in.head.type == type)
 			return err;
-		if (f->in.head.type == SL_SHARE_FRAME_FAREWELL)
-			return -EPIPE;	  /* it stays: each further question has the same answer */
-		sl_share_in_next(&f->in); /* an answer that came too late for its call */
+		sl_follower_discard(f); /* an answer that came too late for its call */
 	}
 }
 
@@ -83,8 +142,10 @@ static int flush(struct sl_follower *f, uint64_t end_ns)
 	for (;;) {
 		int err = sl_share_out_send(&f->out, f->socket);
 
+		if (err == -EPIPE || err == -ECONNRESET)
+			return sl_follower_hear_the_last(f);
 		if (err != -EAGAIN)
-			return err == -EPIPE ? -ECONNRESET : err;
+			return err;
 		sl_follower_take_arrived(f);
 		if (wait_for(f, POLLOUT, end_ns))
 			return -EAGAIN;
@@ -131,7 +192,7 @@ int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_
 					     end_ns);
 
 	f->asked = f->asked || !err;
-	if (!err || err == -ECONNRESET) /* its last frame may still be there */
+	if (!err)
 		err = wait_for_frame(f, SL_SHARE_FRAME_ATTACHED, end_ns);
 	if (err == -EPIPE)
 		return sl_share_code(error, err, f->name, "it has ended");
@@ -191,11 +252,6 @@ static int connect_to(struct sl_follower *f, const char *name, uint64_t end_ns,
 	return 0;
 }
 
-static bool has_ended(const struct sl_follower *f)
-{
-	return __atomic_load_n(&f->words->state, __ATOMIC_ACQUIRE) == SL_SHARE_ENDED;
-}
-
 static int open_here(struct sl_follower *f, const char *url, uint64_t end_ns,
 		     struct sl_remote_error *error)
 {
@@ -237,6 +293,10 @@ int sl_follow_open(const char *url, const struct sl_follow_options *options,
 	if (!f)
 		return sl_share_fail(error, -ENOMEM, "memory", "no memory");
 	f->socket = f->memory.fd = f->memory.second_fd = -1;
+	f->timeout_ms = timeout_ms;
+	f->longest = UINT64_MAX;
+	f->queue_bytes = options && options->queue_bytes ? options->queue_bytes
+							 : SL_FOLLOWER_QUEUE_BYTES;
 	sl_share_inbox_init(&f->inbox);
 	sl_share_out_init(&f->out);
 	err = strncmp(url, "rdma://", 7) ? open_here(f, url, end_ns, error)
@@ -276,9 +336,9 @@ int sl_follow_ping(struct sl_follower *f, int timeout_ms, uint64_t *round_trip_n
 	err = sl_follower_say(f, SL_SHARE_FRAME_PING, number, NULL, 0, end_ns);
 	while (!err) {
 		err = wait_for_frame(f, SL_SHARE_FRAME_PONG, end_ns);
-		if (!err && f->in.head.value == number)
+		if (err || f->in.head.value == number)
 			break;
-		sl_share_in_next(&f->in);
+		sl_share_in_next(&f->in); /* of an earlier call */
 	}
 	if (err)
 		return err;
@@ -292,6 +352,8 @@ int sl_follow_ping(struct sl_follower *f, int timeout_ms, uint64_t *round_trip_n
 int sl_follow_send(struct sl_follower *f, uint32_t kind, const void *data, uint64_t bytes,
 		   int timeout_ms)
 {
+	if (bytes > f->longest)
+		return -EMSGSIZE;
 	return sl_follower_say(f, SL_SHARE_FRAME_MESSAGE, kind, data, bytes,
 			       sl_share_end_ns(timeout_ms));
 }
@@ -301,17 +363,19 @@ int sl_follow_receive(struct sl_follower *f, int timeout_ms, struct sl_share_mes
 	uint64_t end_ns = sl_share_end_ns(timeout_ms);
 
 	for (;;) {
-		int got;
+		int got = sl_share_inbox_take(&f->inbox, message);
 
-		if (sl_share_inbox_take(&f->inbox, message))
-			return 0;
+		if (got)
+			return got < 0 ? got : 0;
 		sl_share_out_send(&f->out, f->socket);
 		got = sl_follower_take_arrived(f);
 		if (got == 1)
-			sl_share_in_next(&f->in);
+			sl_follower_discard(f);
 		if (got < 0 && !f->inbox.first)
-			return got;
+			return got == -ECONNRESET ? sl_follower_hear_the_last(f) : got;
 		if (got == 0 && !f->inbox.first) {
+			if (f->ended)
+				return -EPIPE; /* its last frame is behind all messages */
 			got = wait_for(f, f->out.first ? POLLIN | POLLOUT : POLLIN, end_ns);
 			if (got)
 				return got;

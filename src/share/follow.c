@@ -14,15 +14,17 @@
 enum {
 	COPIES = 1000, /* that the writer may overtake before a call gives up */
 	AT_LEAST = 10, /* copies that it tries, however short its time is */
-	ATTACH_MS = 5000,
-	FILLING_NS = 20000, /* between two tries to get an element that is being written */
-	LONG_MS = 100,	    /* longest sleep: then it looks whether the writer lives */
+	LONG_MS = 100, /* longest sleep: then it looks whether the writer lives */
+	AWAKE = 1000,  /* calls in a row without a sleep: it no longer sleeps */
 };
 /* After a wake the writer may leave out further ones for 50 us (writer.c): a follower that has seen
  * a commit or a wake in the last millisecond sleeps no longer than that (invariant WOKEN,
  * tests/model/share_wake.pml). */
 #define RECENT_NS UINT64_C(1000000)
 #define ALIVE_NS  UINT64_C(1000000) /* how often fetches look whether the writer lives */
+/* Between two looks at a place that is being filled. */
+#define FILLING_NS	20000L
+#define FILLING_MOST_NS 1000000L
 
 static uint64_t now_ns(void)
 {
@@ -59,9 +61,16 @@ const uint64_t *sl_follow_flag(const struct sl_follower *f)
 void sl_follower_describe(struct sl_follower *f, const struct sl_share_header *header)
 {
 	sl_share_fill_description(header, &f->description);
+	if (header->longest)
+		f->longest = header->longest;
 	f->first = header->first;
 	if (f->next < f->first)
 		f->next = f->first;
+}
+
+int sl_follow_published(struct sl_follower *f, uint64_t *n)
+{
+	return f->ops->published(f, n);
 }
 
 uint64_t sl_follow_peers(const struct sl_follower *f)
@@ -102,6 +111,15 @@ static void say_that_it_sleeps(struct sl_follower *f)
 	f->said = f->said || !sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 1, NULL, 0, 0);
 }
 
+/* A follower that has slept and now only polls must not cost the writer system calls. */
+static void say_that_it_is_awake(struct sl_follower *f)
+{
+	if (!f->said || ++f->awake < AWAKE)
+		return;
+	f->awake = 0;
+	f->said = sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 0, NULL, 0, 0) != 0;
+}
+
 /* Until the writer commits, or some time has passed. `wake` was read, and then the time `now`,
  * before `published` was. */
 static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t now, uint64_t end_ns)
@@ -111,6 +129,7 @@ static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t now, uint64_
 	uint64_t left = end_ns == UINT64_MAX ? most : end_ns > now ? end_ns - now : 0;
 	struct timespec time;
 
+	f->awake = 0;
 	left = left < most ? left : most;
 	time = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
 	syscall(SYS_futex, &f->words->wake, FUTEX_WAIT, wake, &time, NULL, 0);
@@ -183,6 +202,7 @@ static int at_the_end(struct sl_follower *f, enum sl_share_state state, uint64_t
 /* The element to take next. */
 static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, uint64_t *n)
 {
+	say_that_it_is_awake(f);
 	for (;;) {
 		/* First the words that a change of the others is told by, then the others. */
 		uint32_t wake = wake_of(f);
@@ -214,8 +234,7 @@ void sl_follower_deliver(struct sl_follower *f, uint64_t n, struct sl_follow_ele
 
 /* ---- elements ---- */
 
-/* Rows that an array does not have are the writer's mistake, or a lie. */
-static void limit_rows(const struct sl_follower *f, struct sl_share_note *note)
+void sl_follower_limit_rows(const struct sl_follower *f, struct sl_share_note *note)
 {
 	for (uint32_t i = 0; i < f->description.arrays; i++) {
 		const struct sl_share_array *array = &f->description.array[i];
@@ -237,7 +256,7 @@ static bool copy(const struct sl_follower *f, uint64_t n, uint64_t offset, uint6
 	sl_share_load(note, &place->note, sizeof(*note));
 	if (into)
 		sl_share_load(into, sl_share_data_of(&f->memory, n) + offset, bytes);
-	limit_rows(f, note);
+	sl_follower_limit_rows(f, note);
 	return sl_share_whole(place, n);
 }
 
@@ -303,7 +322,7 @@ static int check_current(struct sl_follower *f)
 	uint64_t now;
 
 	if (state != SL_SHARE_LIVE)
-		return at_the_end(f, state, sl_share_end_ns(ATTACH_MS));
+		return at_the_end(f, state, sl_share_end_ns(f->timeout_ms));
 	now = now_ns();
 	if (now < f->alive_ns + ALIVE_NS)
 		return 0;
@@ -323,6 +342,42 @@ static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64
 	return 0;
 }
 
+/* The newest element is being overwritten, and no other is published: the share has one place. 0:
+ * try again. */
+static int wait_while_filled(struct sl_follower *f, uint64_t end_ns, long *pause_ns)
+{
+	int err = check_current(f);
+
+	if (err)
+		return err;
+	if (now_ns() >= end_ns)
+		return -EAGAIN;
+	nanosleep(&(struct timespec){.tv_nsec = *pause_ns}, NULL);
+	*pause_ns = 2 * *pause_ns < FILLING_MOST_NS ? 2 * *pause_ns : FILLING_MOST_NS;
+	return 0;
+}
+
+static int fetch_newest(struct sl_follower *f, uint64_t offset, uint64_t bytes, void *into,
+			struct sl_follow_element *element)
+{
+	uint64_t end_ns = sl_share_end_ns(f->timeout_ms);
+	long pause_ns = FILLING_NS;
+	unsigned overtaken = 0;
+	int err = 0;
+
+	while (!err && overtaken < COPIES) {
+		uint64_t last = published(f) - 1;
+
+		if (!fetch_once(f, last, offset, bytes, into, element))
+			return 0;
+		if (published(f) - 1 == last)
+			err = wait_while_filled(f, end_ns, &pause_ns);
+		else
+			overtaken++;
+	}
+	return err ? err : -EAGAIN;
+}
+
 static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
 		 struct sl_follow_element *element)
 {
@@ -334,17 +389,9 @@ static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t by
 		return err;
 	if (p <= f->first || (!newest && n >= p))
 		return -ENODATA;
-	if (!newest)
-		return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
-	for (unsigned i = 0; i < COPIES; i++) {
-		uint64_t last = published(f) - 1;
-
-		if (!fetch_once(f, last, offset, bytes, into, element))
-			return 0;
-		if (published(f) - 1 == last) /* its only place is being written */
-			nanosleep(&(struct timespec){.tv_nsec = FILLING_NS}, NULL);
-	}
-	return -EAGAIN;
+	if (newest)
+		return fetch_newest(f, offset, bytes, into, element);
+	return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
 }
 
 int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
@@ -355,6 +402,12 @@ int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t
 	if (offset > all || bytes > all - offset)
 		return -ERANGE;
 	return f->ops->fetch(f, n, offset, bytes ? bytes : all - offset, into, element);
+}
+
+static int published_here(struct sl_follower *f, uint64_t *n)
+{
+	*n = published(f);
+	return 0;
 }
 
 static const uint64_t *flag(const struct sl_follower *f)
@@ -375,7 +428,7 @@ static void forget(struct sl_follower *f)
 const struct sl_follower_ops sl_follower_here = {
 	.take = take,
 	.fetch = fetch,
-	.attach = sl_follower_attach,
+	.published = published_here,
 	.flag = flag,
 	.peers = peers,
 	.close = forget,

@@ -9,12 +9,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+enum { SKIPPED = 16384 }; /* bytes of a payload that is too long, at a time */
+
 /* ---- out ---- */
 
 void sl_share_out_init(struct sl_share_out *out)
 {
 	*out = (struct sl_share_out){0};
 	out->end = &out->first;
+}
+
+static bool is_offer(const struct sl_share_out_frame *frame)
+{
+	return frame->head.type == SL_SHARE_FRAME_ATTACHED ||
+	       frame->head.type == SL_SHARE_FRAME_CONNECTED;
 }
 
 static void drop_first(struct sl_share_out *out)
@@ -26,7 +34,7 @@ static void drop_first(struct sl_share_out *out)
 		out->end = &out->first;
 	out->bytes -= frame->head.bytes;
 	out->frames--;
-	out->fds -= (uint32_t)frame->fds;
+	out->offers -= is_offer(frame);
 	for (int i = 0; i < frame->fds; i++)
 		close(frame->fd[i]);
 	free(frame);
@@ -63,7 +71,7 @@ int sl_share_out_put(struct sl_share_out *out, enum sl_share_frame_type type, ui
 	out->end = &frame->next;
 	out->bytes += bytes;
 	out->frames++;
-	out->fds += (uint32_t)fds;
+	out->offers += is_offer(frame);
 	return 0;
 }
 
@@ -166,11 +174,19 @@ static ssize_t read_piece(struct sl_share_in *in, int socket, void *at, size_t b
 	return n > 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
 
+void sl_share_in_skip(struct sl_share_in *in)
+{
+	in->skips = true;
+}
+
+/* The head is whole. */
 static int begin_payload(struct sl_share_in *in, uint64_t most)
 {
-	if (in->head.magic != SL_SHARE_FRAME_MAGIC || in->head.bytes > most)
+	if (in->head.magic != SL_SHARE_FRAME_MAGIC)
 		return -EPROTO;
-	if (in->head.bytes) {
+	if (in->head.bytes > most)
+		return in->skips ? 0 : -EMSGSIZE;
+	if (in->head.bytes && !in->payload) {
 		in->payload = malloc(in->head.bytes);
 		if (!in->payload)
 			return -ENOMEM;
@@ -178,31 +194,38 @@ static int begin_payload(struct sl_share_in *in, uint64_t most)
 	return 0;
 }
 
-/* Bytes of the head, then of the payload. */
-static int read_some(struct sl_share_in *in, int socket, uint64_t most)
+static int read_head(struct sl_share_in *in, int socket)
 {
-	uint64_t left = sizeof(in->head) - in->head_bytes;
+	ssize_t n = read_piece(in, socket, (uint8_t *)&in->head + in->head_bytes,
+			       sizeof(in->head) - in->head_bytes);
+
+	in->head_bytes += n > 0 ? (uint64_t)n : 0;
+	return n < 0 ? (int)n : 0;
+}
+
+static int read_payload(struct sl_share_in *in, int socket)
+{
+	uint64_t left = in->head.bytes - in->got;
+	uint8_t skipped[SKIPPED];
 	ssize_t n;
 
-	if (!left) {
-		n = read_piece(in, socket, in->payload + in->got, in->head.bytes - in->got);
-		in->got += n > 0 ? (uint64_t)n : 0;
-		return n < 0 ? (int)n : 0;
-	}
-	n = read_piece(in, socket, (uint8_t *)&in->head + in->head_bytes, left);
-	in->head_bytes += n > 0 ? (uint64_t)n : 0;
-	if (n < 0)
-		return (int)n;
-	return in->head_bytes == sizeof(in->head) ? begin_payload(in, most) : 0;
+	if (in->skips)
+		n = read_piece(in, socket, skipped, left < SKIPPED ? left : SKIPPED);
+	else
+		n = read_piece(in, socket, in->payload + in->got, left);
+	in->got += n > 0 ? (uint64_t)n : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 int sl_share_in_read(struct sl_share_in *in, int socket, uint64_t most)
 {
-	while (in->head_bytes < sizeof(in->head) || in->got < in->head.bytes) {
-		int err = read_some(in, socket, most);
+	int err = 0;
 
-		if (err)
-			return err == -EAGAIN ? 0 : err;
-	}
-	return 1;
+	while (!err && in->head_bytes < sizeof(in->head))
+		err = read_head(in, socket);
+	if (!err)
+		err = begin_payload(in, most);
+	while (!err && in->got < in->head.bytes)
+		err = read_payload(in, socket);
+	return err == -EAGAIN ? 0 : err ? err : 1;
 }

@@ -18,6 +18,7 @@
 #ifndef SL_SHARE_FRAME_H
 #define SL_SHARE_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,8 +63,9 @@ struct sl_share_out_frame {
 
 struct sl_share_out {
 	struct sl_share_out_frame *first, **end;
-	uint64_t bytes;	      /* of payload that waits */
-	uint32_t frames, fds; /* that wait */
+	uint64_t bytes;	 /* of payload that waits */
+	uint32_t frames; /* that wait */
+	uint32_t offers; /* of memory that wait: ATTACHED and CONNECTED */
 };
 
 void sl_share_out_init(struct sl_share_out *out);
@@ -83,12 +85,16 @@ struct sl_share_in {
 	uint64_t head_bytes, got; /* of the head, of the payload */
 	uint8_t *payload;
 	int fd[2], fds; /* that came with this frame */
+	bool skips;	/* the payload is too long: it is read and forgotten */
 };
 
 void sl_share_in_fini(struct sl_share_in *in);
 /* Read on. 1: a frame is whole: use it, then sl_share_in_next(); 0: no more bytes now; -ECONNRESET:
- * the connection is over; -EPROTO: no frame of ours, or one longer than `most`. */
+ * the connection is over; -EPROTO: no frame of ours; -EMSGSIZE: its head is here, and its payload is
+ * longer than `most`: give up, or call sl_share_in_skip() and read on. */
 int sl_share_in_read(struct sl_share_in *in, int socket, uint64_t most);
+/* Read the payload of a frame that is too long without keeping it. */
+void sl_share_in_skip(struct sl_share_in *in);
 /* The payload of a frame that is whole, which the caller then frees. */
 uint8_t *sl_share_in_take(struct sl_share_in *in);
 /* Forget the frame: its payload is freed, descriptors that were not taken are closed. */

@@ -464,6 +464,44 @@ static void test_sleepers(void **state)
 	sl_share_close(share);
 }
 
+/* A follower that has slept, and polls from then on, costs the writer no further system calls; when
+ * it sleeps again, it is woken. */
+static void test_one_that_sleeps_no_longer(void **state)
+{
+	struct sl_share *share = share_open("polls", 4);
+	struct sl_follower *f = follower_open("polls");
+	const uint32_t *wake = &share->memory.header->words.wake;
+	struct sl_follow_element element;
+	uint32_t data[2048], before;
+	uint64_t ns;
+
+	for (unsigned round = 0; round < 2; round++) {
+		uint64_t first = share->n;
+
+		assert_int_equal(
+			sl_follow_next(f, SL_FOLLOW_NEWEST, 5, data, sizeof(data), &element),
+			-ETIMEDOUT);
+		wait_for_sleepers(share, 1);
+		for (uint64_t n = first; n < first + 1500; n++) {
+			share_push(share, n);
+			assert_int_equal(sl_follow_next(f, SL_FOLLOW_NEWEST, 0, data, sizeof(data),
+							&element),
+					 0);
+		}
+		wait_for_sleepers(share, 0);
+		assert_int_equal(sl_follow_ping(f, 5000, &ns), 0);
+		before = __atomic_load_n(wake, __ATOMIC_RELAXED);
+		share_push(share, first + 1500);
+		usleep(1000);
+		share_push(share, first + 1501);
+		assert_int_equal(__atomic_load_n(wake, __ATOMIC_RELAXED), before);
+		assert_int_equal(
+			sl_follow_next(f, SL_FOLLOW_NEWEST, 0, data, sizeof(data), &element), 0);
+	}
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 /* A writer without a free descriptor: connections wait, and are served once there is one. */
 static void test_no_descriptor_is_free(void **state)
 {
@@ -583,6 +621,7 @@ int main(void)
 		TEST(test_connections),
 		TEST(test_questions),
 		TEST(test_sleepers),
+		TEST(test_one_that_sleeps_no_longer),
 		TEST(test_no_descriptor_is_free),
 		TEST(test_empty_messages),
 		TEST(test_full_queue),

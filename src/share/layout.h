@@ -55,7 +55,8 @@ struct sl_share_header {
 	uint64_t data_offset;  /* in the descriptor that has the data */
 	uint64_t in_second;    /* 1: that is the second one */
 	uint64_t first;	       /* n of the first element of this generation */
-	uint8_t unused[40];
+	uint64_t longest;      /* message that the writer takes; 0: it does not say */
+	uint8_t unused[32];
 	struct sl_share_words words; /* at 128 */
 	char name[64], run[64];
 	uint8_t more[192];

@@ -11,7 +11,8 @@
 #include "share/layout.h"
 
 enum { SL_SHARE_PEERS = 64, SL_SHARE_WHY = 400, SL_SHARE_URL = 400 };
-#define SL_SHARE_QUEUE_BYTES (UINT64_C(64) << 20)
+#define SL_SHARE_QUEUE_BYTES	(UINT64_C(64) << 20)
+#define SL_FOLLOWER_QUEUE_BYTES (UINT64_C(1) << 30)
 
 struct sl_share_memory { /* one generation, mapped */
 	struct sl_share_header *header;
@@ -44,11 +45,13 @@ struct sl_share_peer {
 
 struct sl_share_inbox { /* messages that arrived */
 	struct sl_share_letter *first, **end;
+	uint64_t bytes, messages; /* that wait */
 };
 
 struct sl_share_letter {
 	struct sl_share_letter *next;
 	struct sl_share_message message;
+	bool skipped; /* it was too long: its data are not here */
 };
 
 struct sl_share {
@@ -67,6 +70,7 @@ struct sl_share {
 	uint64_t queue_bytes;
 	uint32_t max_peers;
 	bool pauses;			/* the thread's: it accepts no connection for a while */
+	bool unserved;			/* under the lock: the thread has ended */
 	struct sl_share_remote *remote; /* NULL: it does not listen */
 
 	pthread_mutex_t lock; /* of all below, and of `memory` where others than the writer read */
@@ -78,11 +82,11 @@ struct sl_share {
 	struct sl_share_counts counts;
 };
 
-/* Messages that may wait for a peer, and that it may have waiting, whatever their bytes: each takes
- * up memory of its own. */
-static inline uint64_t sl_share_most_messages(const struct sl_share *share)
+/* Messages that a queue of this many bytes may have, however short they are: each takes up memory of
+ * its own. */
+static inline uint64_t sl_share_most_messages(uint64_t queue_bytes)
 {
-	return share->queue_bytes / 64 + 1;
+	return queue_bytes / 64 + 1;
 }
 
 /* writer.c: wake all followers that sleep. */
@@ -118,7 +122,8 @@ void sl_share_show_peers(struct sl_share *share);
 void sl_share_inbox_init(struct sl_share_inbox *inbox);
 void sl_share_inbox_fini(struct sl_share_inbox *inbox);
 int sl_share_inbox_put(struct sl_share_inbox *inbox, uint64_t peer, struct sl_share_in *in);
-bool sl_share_inbox_take(struct sl_share_inbox *inbox, struct sl_share_message *message);
+/* The first message. 1: there is one; 0: none; -EMSGSIZE: it was too long, and has no data. */
+int sl_share_inbox_take(struct sl_share_inbox *inbox, struct sl_share_message *message);
 
 /* names.c */
 const char *sl_share_name_of(const char *url); /* NULL: it is not one of a share on this host */

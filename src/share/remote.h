@@ -7,7 +7,8 @@
  *            elements have arrived and they have asked for it. The writer only kicks the thread,
  *            at most once every 50 us, and only while some follower has asked.
  * Threads:   the endpoint belongs to the share's thread; the writer asks it with `moved` to give
- *            up the memory of the generation before.
+ *            up the memory of the generation before. Once that thread has ended (`unserved`), the
+ *            writer does it.
  * Order:     docs/reference/share-rdma.md, "Never torn". */
 #ifndef SL_SHARE_REMOTE_H
 #define SL_SHARE_REMOTE_H

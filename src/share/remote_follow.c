@@ -3,18 +3,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "share/remote_follow.h"
 
 enum {
 	COPIES = 1000, /* that the writer may overtake before a call gives up */
+	AT_LEAST = 10, /* copies that it tries, however short its time is */
 	FAILURES = 3,  /* of queue pairs in a row */
-	RECOVER_MS = 5000,
 };
-/* Between looks while nothing arrives: what tells of arrivals is not sent again when it is lost. */
-#define PAUSE_NS      UINT64_C(10000000)
+#define RECOVER_NS UINT64_C(5000000000) /* to attach again, however much time a call has */
+/* Longest time between looks while nothing arrives: what tells of arrivals is not sent again when it
+ * is lost. */
 #define PAUSE_MOST_NS UINT64_C(100000000)
+/* Between looks at a place that is being filled. */
+#define FILLING_NS	UINT64_C(20000)
+#define FILLING_MOST_NS UINT64_C(1000000)
 
 /* ---- when something is wrong ---- */
 
@@ -28,29 +33,39 @@ static int end(struct sl_follower *f, int err)
 	return err;
 }
 
-/* -ESTALE: of another layout now. */
-static int attach_again(struct sl_follower *f)
+/* -ESTALE: of another layout now; -ETIMEDOUT, -ENOBUFS: not attached yet, a later call goes on. */
+static int attach_again(struct sl_follower *f, uint64_t end_ns)
 {
 	struct sl_share_remote_follower *r = f->remote;
-	int err = sl_share_remote_attach(f, sl_share_end_ns(RECOVER_MS), NULL);
+	int err;
 
+	if (!r->attach_end_ns)
+		r->attach_end_ns = sl_clock_ns() + RECOVER_NS;
+	err = sl_share_remote_attach(f, end_ns < r->attach_end_ns ? end_ns : r->attach_end_ns,
+				     NULL);
+	if ((err == -ETIMEDOUT || err == -EAGAIN) && sl_clock_ns() < r->attach_end_ns)
+		return -ETIMEDOUT;
+	r->attach_end_ns = 0;
 	if (err == -ESTALE) /* that is why it failed */
 		r->failures = 0;
-	if (!err || err == -ESTALE)
+	if (!err || err == -ESTALE || err == -ENOBUFS)
 		return err;
-	return end(f, r->over ? r->over : -ECONNRESET);
+	return end(f, r->over ? r->over : err == -EPIPE ? err : -ECONNRESET);
 }
 
-/* A queue pair has failed: memory was given up, or packets did not get through. */
-static int recover(struct sl_follower *f)
+/* A queue pair has failed: memory was given up, or packets did not get through. Or a call before
+ * this one had no time to attach. */
+static int recover(struct sl_follower *f, uint64_t end_ns)
 {
 	struct sl_share_remote_follower *r = f->remote;
 
 	if (r->over)
 		return end(f, r->over);
-	if (!r->failed)
+	if (r->step == SL_SHARE_ATTACHED && !r->failed)
 		return 0;
-	return ++r->failures > FAILURES ? end(f, -EIO) : attach_again(f);
+	if (r->step == SL_SHARE_ATTACHED && ++r->failures > FAILURES)
+		return end(f, -EIO);
+	return attach_again(f, end_ns);
 }
 
 /* ---- waiting for an element ---- */
@@ -74,18 +89,19 @@ static int at_the_end(struct sl_follower *f, uint64_t now, uint64_t end_ns)
 	struct sl_share_remote_follower *r = f->remote;
 
 	if (r->state == SL_SHARE_MOVED || r->line->generation > f->description.generation)
-		return attach_again(f);
-	if (r->state == SL_SHARE_ENDED) {
+		return attach_again(f, end_ns);
+	/* A look may have read `published` before it read the end: the one behind it has not. */
+	if (r->state == SL_SHARE_ENDED && r->looks_done > r->ended_look) {
 		sl_follower_say(f, SL_SHARE_FRAME_FINISHED, 0, NULL, 0, now);
 		return end(f, -EPIPE);
 	}
-	return end_ns != UINT64_MAX && now >= end_ns ? -ETIMEDOUT : 0;
+	return 0;
 }
 
 /* Look from time to time, and when the share says that it moves or ends. */
 static void look_slowly(struct sl_share_remote_follower *r, uint64_t now)
 {
-	if (r->line->state != SL_SHARE_LIVE && r->line->generation) {
+	if (r->state != SL_SHARE_LIVE || (r->line->state != SL_SHARE_LIVE && r->line->generation)) {
 		sl_share_look_post(r);
 		return;
 	}
@@ -99,7 +115,8 @@ static void look_slowly(struct sl_share_remote_follower *r, uint64_t now)
 	r->slow_ns = now + r->pause_ns;
 }
 
-static int idle(struct sl_follower *f, uint64_t end_ns)
+/* late: the time is over: take what has arrived, and do not wait. */
+static int idle(struct sl_follower *f, uint64_t end_ns, bool late)
 {
 	struct sl_share_remote_follower *r = f->remote;
 	uint64_t now = sl_clock_ns();
@@ -109,26 +126,28 @@ static int idle(struct sl_follower *f, uint64_t end_ns)
 		return err;
 	grant(f, now);
 	look_slowly(r, now);
-	if (!sl_share_pump(f) && !r->failed)
+	if (!sl_share_pump(f) && !r->failed && !late)
 		sl_share_pump_wait(f, end_ns < r->slow_ns ? end_ns : r->slow_ns);
 	return 0;
 }
 
+/* Calls without time to wait make progress, too: each takes what has arrived since the last one. */
 static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, uint64_t *n)
 {
-	struct sl_share_remote_follower *r = f->remote;
+	bool late = false;
 	int err;
 
-	r->pause_ns = PAUSE_NS;
-	r->slow_ns = 0;
 	for (;;) {
-		err = recover(f);
+		err = recover(f, end_ns);
 		if (err)
 			return err;
 		*n = sl_follower_choose(f, mode, sl_share_known(f));
 		if (*n != UINT64_MAX)
 			return 0;
-		err = idle(f, end_ns);
+		if (late)
+			return -ETIMEDOUT;
+		late = sl_clock_ns() >= end_ns;
+		err = idle(f, end_ns, late);
 		if (err)
 			return err;
 	}
@@ -212,57 +231,89 @@ static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns
 			if (slot->ahead)
 				memcpy(data, slot->own, f->description.data_bytes);
 			element->note = slot->place.note;
+			sl_follower_limit_rows(f, &element->note);
 			slot->state = SL_SHARE_FREE;
 			r->failures = 0;
+			sl_share_look_soon(r);
 			sl_follower_deliver(f, n, element);
 			return 0;
 		}
-		if (mode == SL_FOLLOW_EVERY)
-			f->next = n + 1;
-		i++;
+		f->next = n + 1; /* element n + count takes its place */
+		if (i++ >= AT_LEAST && sl_clock_ns() >= end_ns)
+			return -ETIMEDOUT;
 	}
 	return -EAGAIN;
 }
 
 /* ---- parts ---- */
 
+struct part { /* of an element's data, that is wanted until then */
+	uint64_t offset, bytes;
+	void *into;
+	uint64_t end_ns;
+};
+
 /* A look that begins now. */
-static int look(struct sl_follower *f)
+static int look(struct sl_follower *f, uint64_t end_ns)
 {
 	struct sl_share_remote_follower *r = f->remote;
 	uint64_t number = r->looks_posted + 1;
 
 	while (!r->failed && !r->over && r->looks_done < number) {
 		sl_share_look_post(r);
-		if (!sl_share_pump(f) && !r->failed)
-			sl_share_pump_wait(f, UINT64_MAX);
+		if (sl_share_pump(f) || r->failed)
+			continue;
+		if (sl_clock_ns() >= end_ns)
+			return -ETIMEDOUT;
+		sl_share_pump_wait(f, end_ns);
 	}
-	return recover(f);
+	return recover(f, end_ns);
 }
 
 /* 0: it is there; 1: overtaken; 2: try again; -errno. */
-static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes,
-		      void *into, struct sl_follow_element *element)
+static int fetch_once(struct sl_follower *f, uint64_t n, const struct part *part,
+		      struct sl_follow_element *element)
 {
 	struct sl_share_remote_follower *r = f->remote;
 	struct sl_share_slot *slot = &r->slot[SL_SHARE_PART];
 	int err;
 
-	sl_share_slot_begin(f, slot, n, offset, bytes, into);
+	sl_share_slot_begin(f, slot, n, part->offset, part->bytes, part->into);
 	if (!finish(f, slot)) {
-		err = recover(f);
+		err = recover(f, part->end_ns);
 		return err ? err : 2;
 	}
 	r->failures = 0;
 	if (slot->state != SL_SHARE_WHOLE)
 		return 1;
-	*element = (struct sl_follow_element){.n = n, .data = into, .note = slot->place.note};
+	*element = (struct sl_follow_element){.n = n, .data = part->into, .note = slot->place.note};
+	sl_follower_limit_rows(f, &element->note);
 	return 0;
+}
+
+/* The newest of p elements is being overwritten: wait for the next one, without its data. 0: it is
+ * there. */
+static int wait_while_filled(struct sl_follower *f, uint64_t p, uint64_t end_ns)
+{
+	uint64_t pause_ns = FILLING_NS;
+	int err = 0;
+
+	while (!err && sl_share_known(f) <= p) {
+		uint64_t now = sl_clock_ns();
+
+		err = at_the_end(f, now, end_ns);
+		if (err || now >= end_ns)
+			return err ? err : -EAGAIN;
+		nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
+		pause_ns = 2 * pause_ns < FILLING_MOST_NS ? 2 * pause_ns : FILLING_MOST_NS;
+		err = look(f, end_ns);
+	}
+	return err == -ETIMEDOUT ? -EAGAIN : err;
 }
 
 /* The look behind the copy says whether it is still the newest; one that was so within this call is
  * new enough. */
-static int fetch_newest(struct sl_follower *f, uint64_t offset, uint64_t bytes, void *into,
+static int fetch_newest(struct sl_follower *f, const struct part *part,
 			struct sl_follow_element *element)
 {
 	struct sl_share_remote_follower *r = f->remote;
@@ -275,14 +326,18 @@ static int fetch_newest(struct sl_follower *f, uint64_t offset, uint64_t bytes, 
 		if (p <= f->first && fresh)
 			return -ENODATA;
 		if (p > f->first)
-			err = fetch_once(f, p - 1, offset, bytes, into, element);
+			err = fetch_once(f, p - 1, part, element);
 		else
-			err = look(f);
+			err = look(f, part->end_ns);
 		if (err < 0)
 			return err;
 		if (!err && p > f->first && (fresh || r->published == p))
 			return 0;
 		fresh = err != 2;
+		if (err == 1)
+			err = wait_while_filled(f, p, part->end_ns);
+		if (err < 0)
+			return err;
 	}
 	return -EAGAIN;
 }
@@ -290,24 +345,36 @@ static int fetch_newest(struct sl_follower *f, uint64_t offset, uint64_t bytes, 
 static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
 		 struct sl_follow_element *element)
 {
-	int err = recover(f);
+	const struct part part = {offset, bytes, into, sl_share_end_ns(f->timeout_ms)};
+	int err = recover(f, part.end_ns);
 
 	if (err)
 		return err;
 	if (n == UINT64_MAX)
-		return fetch_newest(f, offset, bytes, into, element);
+		return fetch_newest(f, &part, element);
 	do {
 		if (n >= sl_share_known(f))
-			err = look(f);
+			err = look(f, part.end_ns);
 		if (err < 0)
 			return err;
 		if (n >= sl_share_known(f))
 			return -ENODATA;
 		if (n < f->first)
 			return -ESTALE;
-		err = fetch_once(f, n, offset, bytes, into, element);
+		err = fetch_once(f, n, &part, element);
 	} while (err == 2);
 	return err == 1 ? -ESTALE : err;
+}
+
+static int published(struct sl_follower *f, uint64_t *n)
+{
+	uint64_t end_ns = sl_share_end_ns(f->timeout_ms);
+	int err = recover(f, end_ns);
+
+	if (!err)
+		err = look(f, end_ns);
+	*n = sl_share_known(f);
+	return err;
 }
 
 /* As of the last look. */
@@ -318,13 +385,13 @@ static uint64_t peers(const struct sl_follower *f)
 
 static const uint64_t *flag(const struct sl_follower *f)
 {
-	return &f->remote->line->published;
+	return &f->remote->flag;
 }
 
 const struct sl_follower_ops sl_follower_there = {
 	.take = take,
 	.fetch = fetch,
-	.attach = sl_share_remote_attach,
+	.published = published,
 	.flag = flag,
 	.peers = peers,
 	.close = sl_share_remote_leave,

@@ -41,12 +41,24 @@ struct sl_share_slot {
 	struct sl_share_place place;
 };
 
+enum sl_share_step { /* of attaching */
+		     SL_SHARE_ATTACHED,
+		     SL_SHARE_BEGINS,
+		     SL_SHARE_ASKED, /* CONNECT was sent */
+		     SL_SHARE_LOOKS_FIRST,
+};
+
 struct sl_share_remote_follower {
 	struct sl_share_remote_hello hello;
 	char secret[SL_SHARE_SECRET];
 	char host[SL_SHARE_REMOTE_HOST];
 	struct sl_endpoint *endpoint;
+	enum sl_share_step step;
+	unsigned tries;		/* to attach, that have failed */
+	uint64_t first_look;	/* number of the look that ends the attempt */
+	uint64_t attach_end_ns; /* when to give up, though calls have more time; 0: not attaching */
 	struct sl_qp *qp[SL_SHARE_QUEUES];
+	struct sl_share_remote_end ours;
 	struct sl_share_remote_offer there;
 	struct sl_share_remote_line *line; /* the share WRITEs here */
 	uint32_t line_key;
@@ -54,6 +66,8 @@ struct sl_share_remote_follower {
 	struct sl_share_words words; /* a look lands here ... */
 	uint64_t published, claimed; /* ... and is kept here */
 	enum sl_share_state state;
+	uint64_t ended_look; /* number of the first look that saw the end; 0: none has */
+	uint64_t flag;	     /* published, as far as it is known */
 	uint64_t looks_posted, looks_done; /* one at a time */
 	struct sl_idle idle;
 	uint64_t slow_ns;  /* next look, though nothing arrived */
@@ -68,14 +82,16 @@ struct sl_share_remote_follower {
 
 /* remote_read.c */
 extern const struct sl_follower_ops sl_follower_there;
-void sl_share_slots_reset(
-	struct sl_follower *f); /* queue pairs are new, and so may the layout be */
+void sl_share_slots_reset(struct sl_follower *f); /* queue pairs are new, and so may the layout
+						   * of `there` be */
 void sl_share_slots_fini(struct sl_share_remote_follower *r);
 /* Begin to READ a part of element n's data, which is published, and its note. */
 void sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
 			 uint64_t offset, uint64_t bytes, void *to);
 /* Post a look, unless one is under way. */
 void sl_share_look_post(struct sl_share_remote_follower *r);
+/* An element has come: the next look without an arrival is due after a short pause again. */
+void sl_share_look_soon(struct sl_share_remote_follower *r);
 /* Take what has arrived, and post what follows from it. Whether there was anything. */
 bool sl_share_pump(struct sl_follower *f);
 /* Sleep until something arrives, or until then. */
@@ -83,7 +99,19 @@ void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns);
 /* What is known without asking. */
 uint64_t sl_share_known(const struct sl_follower *f);
 
+/* remote_greet.c: TCP and the secret. */
+int sl_share_remote_read_secret(struct sl_follower *f, const struct sl_follow_options *options,
+				struct sl_remote_error *error);
+int sl_share_remote_dial(struct sl_follower *f, uint16_t port, uint64_t end_ns,
+			 struct sl_remote_error *error);
+int sl_share_remote_greet(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error);
+/* The next answer, in f->in: it has this type and length, or it is an error. */
+int sl_share_remote_hear(struct sl_follower *f, enum sl_share_frame_type type, uint64_t bytes,
+			 uint64_t end_ns, struct sl_remote_error *error);
+
 /* remote_attach.c */
+/* New queue pairs. -ETIMEDOUT, -EAGAIN, -ENOBUFS: call again to go on; -ESTALE: they reach memory of
+ * another layout; another -errno: it cannot be done. */
 int sl_share_remote_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error);
 void sl_share_remote_leave(struct sl_follower *f);
 

@@ -157,6 +157,8 @@ void sl_share_remote_move(struct sl_share *share)
 	struct sl_share_remote *r = share->remote;
 
 	r->moved = true;
+	if (share->unserved)
+		sl_share_remote_settle(share);
 	sl_share_kick(share);
 	while (r->moved)
 		pthread_cond_wait(&r->settled, &share->lock);
@@ -184,7 +186,7 @@ void sl_share_remote_linger(struct sl_share *share)
 		if (peer->far && peer->id)
 			sl_share_out_put(&peer->out, SL_SHARE_FRAME_ENDED, 0, NULL, 0, NULL, 0);
 	sl_share_kick(share);
-	while (!all_finished(share) &&
+	while (!share->unserved && !all_finished(share) &&
 	       !pthread_cond_timedwait(&share->remote->settled, &share->lock, &end))
 		;
 	pthread_mutex_unlock(&share->lock);

@@ -9,7 +9,8 @@
 #include "share/remote_follow.h"
 
 enum { BUDGET = 64, REAPED = 32 };
-#define LOOK UINT64_MAX /* id of its READ; those of slots are their numbers */
+#define LOOK	 UINT64_MAX /* id of its READ; those of slots are their numbers */
+#define PAUSE_NS UINT64_C(10000000)
 
 /* ---- posting ---- */
 
@@ -68,6 +69,12 @@ void sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint
 	post_data(f, slot);
 }
 
+void sl_share_look_soon(struct sl_share_remote_follower *r)
+{
+	r->pause_ns = PAUSE_NS;
+	r->slow_ns = 0;
+}
+
 /* What was read before it is posted can be judged by it. */
 void sl_share_look_post(struct sl_share_remote_follower *r)
 {
@@ -110,6 +117,8 @@ static void looked(struct sl_follower *f)
 	r->claimed = r->words.claimed;
 	r->published = r->words.published;
 	r->state = (enum sl_share_state)r->words.state;
+	if (r->state == SL_SHARE_ENDED && !r->ended_look)
+		r->ended_look = r->looks_done;
 	judge(f);
 }
 
@@ -156,23 +165,12 @@ bool sl_share_pump(struct sl_follower *f)
 		sl_share_look_post(r);
 	if (any)
 		sl_idle_work(&r->idle);
+	/* Pairs with the acquire of a thread that waits for sl_follow_flag(). */
+	__atomic_store_n(&r->flag, sl_share_known(f), __ATOMIC_RELEASE);
 	return any || n;
 }
 
 /* ---- waiting ---- */
-
-/* The share's end of TCP was closed: has it ended, or crashed? */
-static void hear_the_last(struct sl_follower *f)
-{
-	struct sl_share_remote_follower *r = f->remote;
-
-	r->over = -ECONNRESET;
-	while (sl_follower_take_arrived(f) == 1) {
-		if (f->in.head.type == SL_SHARE_FRAME_ENDED)
-			r->over = -EPIPE;
-		sl_share_in_next(&f->in);
-	}
-}
 
 void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns)
 {
@@ -192,7 +190,7 @@ void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns)
 		ns = wake - now;
 	time = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	if (ppoll(fd, 2, wake == UINT64_MAX ? NULL : &time, NULL) > 0 && fd[1].revents)
-		hear_the_last(f);
+		r->over = sl_follower_hear_the_last(f);
 }
 
 uint64_t sl_share_known(const struct sl_follower *f)
@@ -210,7 +208,7 @@ uint64_t sl_share_known(const struct sl_follower *f)
 void sl_share_slots_reset(struct sl_follower *f)
 {
 	struct sl_share_remote_follower *r = f->remote;
-	uint64_t fits = SL_SHARE_SLOT_BYTES / f->description.data_bytes;
+	uint64_t fits = SL_SHARE_SLOT_BYTES / r->there.header.data_bytes;
 
 	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++) {
 		free(r->slot[i].own);
@@ -220,8 +218,9 @@ void sl_share_slots_reset(struct sl_follower *f)
 	r->looks_done = r->looks_posted;
 	r->failed = 0;
 	r->granted = false;
+	sl_share_look_soon(r);
 	r->state = SL_SHARE_LIVE;
-	r->published = r->claimed = 0;
+	r->published = r->claimed = r->ended_look = 0;
 }
 
 void sl_share_slots_fini(struct sl_share_remote_follower *r)

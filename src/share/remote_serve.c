@@ -195,6 +195,8 @@ static int offer(struct sl_share *share, struct sl_share_peer *peer,
 				&offer, sizeof(offer), NULL, 0);
 }
 
+/* CONNECT is answered only when the follower has read the answer before: a follower that asks again
+ * and again, and never reads, takes up the memory of one answer. */
 static int connect_peer(struct sl_share *share, struct sl_share_peer *peer)
 {
 	struct sl_share_far *far = peer->far;
@@ -206,6 +208,9 @@ static int connect_peer(struct sl_share *share, struct sl_share_peer *peer)
 
 	if (err)
 		return err;
+	peer->full = !peer->deaf && peer->out.offers > 0;
+	if (peer->full || peer->deaf)
+		return peer->full ? -EAGAIN : 0;
 	set_left(share, far, 0);
 	far->writes = false;
 	far->line = (struct sl_share_remote_line){0};

@@ -150,7 +150,8 @@ static int answer(struct sl_share *share, struct sl_share_peer *peer)
 
 	if (head->bytes || (hello && head->value != SL_SHARE_VERSION))
 		return -EPROTO;
-	peer->full = !peer->deaf && (hello ? peer->out.fds > 0 : peer->out.frames >= MOST_ANSWERS);
+	peer->full = !peer->deaf &&
+		     (hello ? peer->out.offers > 0 : peer->out.frames >= MOST_ANSWERS);
 	if (peer->full)
 		return -EAGAIN;
 	if (peer->deaf)
@@ -168,7 +169,7 @@ static int keep_message(struct sl_share *share, struct sl_share_peer *peer)
 	if (!peer->id)
 		return -EPROTO;
 	peer->stuck = (peer->inbox_bytes && peer->inbox_bytes + bytes > share->queue_bytes) ||
-		      peer->inbox_messages >= sl_share_most_messages(share);
+		      peer->inbox_messages >= sl_share_most_messages(share->queue_bytes);
 	if (peer->stuck)
 		return -EAGAIN;
 	err = sl_share_inbox_put(&share->inbox, peer->id, &peer->in);
@@ -317,6 +318,17 @@ static int sleep_until(const struct sl_share *share, struct pollfd *entry, unsig
 	return ppoll(entry, n, !busy && wake == UINT64_MAX ? NULL : &time, NULL);
 }
 
+/* The thread ends, also where it cannot wait for events any longer: what other threads wait for it to
+ * do, they do themselves from now on. */
+static void stop_serving(struct sl_share *share)
+{
+	pthread_mutex_lock(&share->lock);
+	share->unserved = true;
+	if (share->remote)
+		sl_share_remote_settle(share);
+	pthread_mutex_unlock(&share->lock);
+}
+
 static void *run(void *arg)
 {
 	struct sl_share *share = arg;
@@ -340,6 +352,7 @@ static void *run(void *arg)
 		busy = share->remote && sl_share_remote_poll(share);
 	}
 	free(entry);
+	stop_serving(share);
 	return NULL;
 }
 

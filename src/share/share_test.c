@@ -228,9 +228,12 @@ static void test_the_newest_of_another_layout(void **state)
 /* A region of one place that is being written is waited for; it is not an error. */
 static void test_one_place_is_filled(void **state)
 {
+	const struct sl_follow_options options = {.bytes = sizeof(options), .timeout_ms = 100};
 	struct sl_share *share = share_open("region", 1);
-	struct sl_follower *f = follower_open("region");
 	struct sl_follow_element element;
+	struct sl_follower *f;
+
+	assert_int_equal(sl_follow_open("region", &options, &f, NULL), 0);
 
 	share_push(share, 0);
 	sl_share_reserve(share);
@@ -250,6 +253,35 @@ static void test_one_place_is_filled(void **state)
 	assert_int_equal(element.missed, 1);
 	sl_follow_close(f);
 	sl_share_close(share);
+}
+
+static void *fill_slowly(void *share)
+{
+	usleep(400000);
+	share_push(share, 1);
+	return NULL;
+}
+
+/* However long the writer takes to fill the only place: a fetch waits for it. */
+static void test_a_fetch_waits_until_it_is_filled(void **state)
+{
+	const struct sl_follow_options options = {.bytes = sizeof(options), .timeout_ms = 60000};
+	struct sl_share *share = share_open("slow", 1);
+	struct sl_follow_element element;
+	struct sl_follower *f;
+	pthread_t thread;
+
+	assert_int_equal(sl_follow_open("slow", &options, &f, NULL), 0);
+	share_push(share, 0);
+	sl_share_reserve(share);
+	assert_int_equal(pthread_create(&thread, NULL, fill_slowly, share), 0);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), 0);
+	assert_true(share_is(&element, 1));
+	pthread_join(thread, NULL);
+	sl_share_reserve(share);
+	sl_share_close(share); /* it will never be filled */
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), -EPIPE);
+	sl_follow_close(f);
 }
 
 /* More rows than there can be are as many as there can be, on both sides. */
@@ -383,6 +415,16 @@ static void test_memory_of_the_application(void **state)
 	fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	options.memory_fd = fd;
 	assert_int_equal(sl_share_open("mine", &options, &share, &error), -EINVAL);
+	close(fd);
+	/* A file in shared memory that anybody could truncate. */
+	fd = shm_open("/sluice-share-test", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	shm_unlink("/sluice-share-test");
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	options.memory_fd = fd;
+	options.count = 1;
+	assert_int_equal(sl_share_open("mine", &options, &share, &error), -EINVAL);
+	assert_non_null(strstr(error.message, "must be a memfd"));
 	close(fd);
 }
 
@@ -683,7 +725,7 @@ static void test_senders(void **state)
 	assert_int_equal(sl_follow_receive(f, 5000, &m), 0);
 	assert_int_equal(m.kind, 77);
 	sl_remote_free(m.data);
-	assert_int_equal(sl_follow_receive(f, 5000, &m), -ECONNRESET);
+	assert_int_equal(sl_follow_receive(f, 5000, &m), -EPIPE);
 	sl_follow_close(f);
 }
 
@@ -781,6 +823,7 @@ int main(void)
 		TEST(test_followers_cannot_write),
 		TEST(test_the_newest_of_another_layout),
 		TEST(test_one_place_is_filled),
+		TEST(test_a_fetch_waits_until_it_is_filled),
 		TEST(test_too_many_rows),
 		TEST(test_another_layout),
 		TEST(test_another_layout_without_waiting),

@@ -105,14 +105,15 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 	if (!share)
 		return sl_share_fail(error, -ENOMEM, "memory", "no memory");
 	err = sl_share_plan(name, options, &plan, why, sizeof(why));
-	if (!err)
-		err = sl_share_memory_make(&plan, options->memory_fd, &share->memory, why,
-					   sizeof(why));
+	if (err)
+		goto undo_share;
+	share->queue_bytes = options->queue_bytes ? options->queue_bytes : SL_SHARE_QUEUE_BYTES;
+	plan.longest = share->queue_bytes;
+	err = sl_share_memory_make(&plan, options->memory_fd, &share->memory, why, sizeof(why));
 	if (err)
 		goto undo_share;
 	sl_share_fill_description(&plan, &share->description);
 	share->max_peers = options->max_peers ? options->max_peers : SL_SHARE_PEERS;
-	share->queue_bytes = options->queue_bytes ? options->queue_bytes : SL_SHARE_QUEUE_BYTES;
 	snprintf(share->url, sizeof(share->url), "share:%s", name);
 	sl_share_inbox_init(&share->inbox);
 	pthread_mutex_init(&share->lock, NULL);
@@ -269,6 +270,7 @@ int sl_share_resize(struct sl_share *share, const struct sl_share_options *optio
 
 	plan.generation = share->description.generation + 1;
 	plan.first = plan.words.claimed = plan.words.published = share->n;
+	plan.longest = share->queue_bytes;
 	if (!err)
 		err = sl_share_memory_make(&plan, options->memory_fd, &fresh, why, sizeof(why));
 	if (err)
@@ -306,7 +308,7 @@ static int put_message(struct sl_share *share, struct sl_share_peer *peer, uint3
 {
 	int err;
 
-	if (peer->out.frames >= sl_share_most_messages(share) ||
+	if (peer->out.frames >= sl_share_most_messages(share->queue_bytes) ||
 	    peer->out.bytes + bytes > share->queue_bytes)
 		return -EAGAIN;
 	err = sl_share_out_put(&peer->out, SL_SHARE_FRAME_MESSAGE, kind, data, bytes, NULL, 0);
@@ -351,8 +353,7 @@ int sl_share_receive(struct sl_share *share, int timeout_ms, struct sl_share_mes
 {
 	struct sl_share_peer *peer;
 	struct timespec end;
-	bool took;
-	int err = 0;
+	int took, err = 0;
 
 	if (timeout_ms >= 0)
 		deadline(timeout_ms, &end);

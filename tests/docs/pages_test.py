@@ -19,7 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
+import control_pages  # noqa: E402
 import extract  # noqa: E402
+import service_pages  # noqa: E402
 import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
@@ -47,6 +49,7 @@ class Installed:
     def __init__(self, place):
         self.folder, self.problems = pathlib.Path(place).resolve() / "mine", []
         self.ran, self.skipped = [], set()  # commands, as they were given to shell(); pages
+        self.absent = set()  # commands whose program is not installed
         root = pathlib.Path(place) / "root"
         meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
         done = run(meson, "install", "-C", pathlib.Path(SLUICE).parent, "--no-rebuild", "--tags", "runtime,devel,python-runtime", "--destdir", root)
@@ -263,7 +266,20 @@ def check_files(out, installed):
     out.case("files.md: frames that a slow disk costs are counted as the page shows",
              [] if right else [done.stdout + done.stderr, counted.stdout + counted.stderr])
     check_results(out, installed, page)
+    check_live(out, installed, page)
     check_readers(out, installed, page)
+
+
+def check_live(out, installed, page):
+    """The status of a run of files.yaml is asked for while it goes on, in one shell, as a user would."""
+    commands = block(page, "sh", "ctl files --json")
+    installed.ran.append(commands)
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "files-sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", commands, folder=installed.folder, env=env)
+    read = installed.python(block(page, "python", "status.json"))
+    found = re.fullmatch(r"rows on disk: (\d+) stored up to sequence: (\d+)\n", read.stdout)
+    out.case("files.md: the status of a run says what is on disk", [] if done.returncode == 0 and found and int(found[2]) <= int(found[1])
+             else [done.stdout + done.stderr, read.stdout + read.stderr])
 
 
 def check_readers(out, installed, page):
@@ -274,6 +290,7 @@ def check_readers(out, installed, page):
              else [done.stderr, text])
     for command in ("dials.import run_master.h5", "dials.find_spots imported.expt"):
         if not shutil.which(command.split()[0]):
+            installed.absent.add(command)
             out.skip(f"files.md: {command}", "dials is not installed")
             continue
         done = installed.shell(command)
@@ -290,6 +307,9 @@ def check_burst(out, installed):
         done = installed.shell(commands)
         out.case(f"burst.md: {commands.split(chr(10))[0]}", [] if done.returncode == 0 and done.stdout == shown
                  else [done.stdout + done.stderr, "is not", shown])
+    done = installed.shell("sluice recover burst.raw")
+    out.case("burst.md: recover leaves a whole recording alone", [] if done.returncode == 0 and "nothing to do" in done.stdout
+             else [done.stdout + done.stderr])
 
 
 def check_look_back(out, installed):
@@ -380,9 +400,22 @@ def check_redis(out, installed):
         done = installed.shell(look)
         out.case("redis.md: redis-cli prints what the page shows",
                  [] if done.returncode == 0 and done.stdout == shown[1] else [done.stdout + done.stderr, "is not", shown[1]])
+        check_redis_bench(out, installed)
     finally:
         done = installed.shell(end)
     out.case("redis.md: the server ends", [] if done.returncode == 0 else [done.stdout + done.stderr])
+
+
+def check_redis_bench(out, installed):
+    """The program that the page's figures are of, with few rows: it ends well, and every row is in."""
+    command, case = "build/bench/bench_redis 500 address=./redis.sock", "redis.md: bench_redis"
+    program = pathlib.Path(SLUICE).parent / "bench/bench_redis"
+    installed.ran.append(command)
+    if not program.exists():
+        out.skip(case, "it is not built")
+        return
+    done = run(program, *command.split()[1:], folder=installed.folder)
+    out.case(case, [] if done.returncode == 0 and json.loads(done.stdout)["rows_per_s"] > 0 else [done.stdout + done.stderr])
 
 
 # ---- docs/how-to/follow-a-run.md ----
@@ -503,17 +536,82 @@ def check_pip(out, installed, command):
              else [done.stdout + done.stderr])
 
 
+# ---- docs/how-to/why-did-i-lose-frames.md ----
+
+def shape(text):
+    """The same without its numbers, which are of one host and one run."""
+    return re.sub(r"\d+(\.\d+)?", "N", text)
+
+
+def check_explain(out, installed):
+    """Each block of commands prints what the page shows, but for its numbers; and its Python reads the flight record."""
+    page = (ROOT / "docs/how-to/why-did-i-lose-frames.md").read_text()
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "lossy-sockets"), "SLUICE_SITE": ""}
+    (installed.folder / "lossy.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for commands, shown in zip(extract.blocks(page, "sh"), extract.blocks(page, "text"), strict=True):
+        case = f"why-did-i-lose-frames.md: {commands.split(chr(10))[0]}"
+        installed.ran.append(commands)
+        if commands.startswith("tshark") and not shutil.which("tshark"):
+            out.skip(case, "tshark is not installed")
+            continue
+        done = run("/bin/sh", "-e", "-c", commands.replace("python3 ", f"{PYTHON} "), folder=installed.folder, env=env)
+        # On a busy host there may be other losses besides: they come behind.
+        right = not done.returncode and shape(done.stdout).startswith(shape(shown))
+        out.case(case, [] if right else [done.stdout + done.stderr, "is not", shown])
+    read = installed.python(extract.blocks(page, "python")[0])
+    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* packets  \d+ ns$", read.stdout, re.M)
+             else [read.stdout + read.stderr])
+    listed = {line.split()[0] for line in run(SLUICE, "explain", "--list").stdout.splitlines()}
+    out.case("why-did-i-lose-frames.md names every cause", sorted(cause for cause in listed if f"`{cause}`" not in page) or
+             ([] if len(listed) > 20 else ["no causes are listed"]))
+
+
 # ---- every command of a page ----
+
+PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames")
+# Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
+# tests/system/bench_test.py runs.
+INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
+# What no test can run, and the words with which the page says so.
+NOT_RUN = {"files": {"indexamajig -g run.geom -i list.txt --peaks=cxi": "CrystFEL is not in Debian", "silx view run_master.h5": "opens a window",
+                     "silx view results.nxs": "opens a window"}}
+
+
+def paragraphs(page):
+    """The page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page, flags=re.S | re.M)
+
+
+def was_run(command, ran):
+    """A line has the words of the command in their order; anything is in the place of NAME and of three dots."""
+    words_of = [re.escape(word) for word in re.sub(r"\b[A-Z]{2,}\b|\.\.\.", " ", command).split()]
+    return re.search(r"[^\n]*?".join(words_of), ran)
+
+
+def check_inline(out, installed, page, ran):
+    """Commands between the words of a page were run as well, or the page says why they are not."""
+    text = (ROOT / f"docs/how-to/{page}.md").read_text()
+    excused = NOT_RUN.get(page, {})
+    found = [command for command in re.findall(r"`([^`\n]+)`", paragraphs(text)) if INLINE.fullmatch(command)]
+    left = [command for command in found if command not in installed.absent and command not in excused and not was_run(command, ran)]
+    left += [f"{command}: the page does not say '{why}'" for command, why in excused.items() if why not in words(text)]
+    left += [f"{command} is not on the page" for command in excused if command not in found]
+    out.case(f"{page}.md: every command between its words is run, or the page says why not", left)
+
 
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts"):
+    for page in PAGES:
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
             continue
         out.case(case, [block for block in extract.blocks((ROOT / f"docs/how-to/{page}.md").read_text(), "sh") if block not in ran])
+        check_inline(out, installed, page, ran)
+    out.case("a command between words that was not run is found", [] if INLINE.fullmatch("sluice ctl NAME frobnicate")
+             and not was_run("sluice ctl NAME frobnicate", ran) else ["it is not"])
 
 
 # ---- docs/how-to/metadata.md ----
@@ -528,7 +626,8 @@ def check_metadata(out, installed):
     (installed.folder / "salt.yaml").write_text(experiment)
     (installed.folder / "salt-site.yaml").write_text(site)
     env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "salt-sockets"), "SLUICE_SITE": ""}
-    done = run("/bin/sh", "-e", "-c", extract.blocks(page, "sh")[0], folder=installed.folder, env=env)
+    installed.ran.append(extract.blocks(page, "sh")[0])
+    done = run("/bin/sh", "-e", "-c", installed.ran[-1], folder=installed.folder, env=env)
     read, shown = installed.python(extract.blocks(page, "python")[0]), extract.blocks(page, "text")[0]
     out.case("metadata.md: the file has what the page shows",
              [] if done.returncode == 0 and read.stdout == shown else [done.stdout + done.stderr, read.stdout + read.stderr, "is not", shown])
@@ -547,7 +646,8 @@ def check_control(out, installed):
     page = (ROOT / "docs/how-to/control-a-session.md").read_text()
     (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
     env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
-    done = run("/bin/sh", "-e", "-c", extract.blocks(page, "sh")[0], folder=installed.folder, env=env)
+    installed.ran.append(extract.blocks(page, "sh")[0])
+    done = run("/bin/sh", "-e", "-c", installed.ran[-1], folder=installed.folder, env=env)
     wanted = [r"^NAME +STATE +RUN +FRAMES", r"^scan +running ", r"^scan: paused.*drained", "^sample_temperature_K=77$", r"^scan: ended.*intact",
               r'"metadata":{"sample":"lysozyme"']
     missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
@@ -757,6 +857,7 @@ def main():
                 check_burst(out, installed)
                 check_look_back(out, installed)
             check_audit(out, installed)
+            check_explain(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
             check_metadata(out, installed)
@@ -765,6 +866,8 @@ def main():
             check_follow(out, installed)
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
+            control_pages.check(out, installed)
+            service_pages.check(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

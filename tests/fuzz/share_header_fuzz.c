@@ -66,7 +66,7 @@ static void follow(struct sl_follower *f, const uint8_t *data)
 static void believe(struct sl_share_header *header, uint8_t *second, const uint8_t *data)
 {
 	uint8_t *base = header->in_second ? second : (uint8_t *)header;
-	struct sl_follower f = {.socket = -1};
+	struct sl_follower f = {.ops = &sl_follower_here, .socket = -1};
 
 	f.memory = (struct sl_share_memory){
 		.header = header,

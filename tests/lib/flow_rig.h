@@ -25,8 +25,9 @@ struct flow {
 	struct sl_emulator *emulator;
 };
 
-static bool with_nexus;	     /* the next experiment has a file too */
-static bool together;	     /* experiments have one data thread on the receiving side */
+static bool with_nexus; /* the next experiment has a file too */
+static bool together;	/* experiments have one data thread on the receiving side */
+static void (*before_start)(struct sl_receiver *receiver); /* NULL: nothing is changed */
 static uint64_t overwritten; /* a sequence of module 0 that its source announces too early */
 
 static inline struct sl_experiment *open_experiment(const char *const *more, size_t n)
@@ -95,6 +96,8 @@ static inline void open_flow(struct flow *f, const char *const *more, size_t n)
 	}
 	if (overwritten)
 		sl_ring_turn_away(&f->receiver->ring, overwritten, 0);
+	if (before_start)
+		before_start(f->receiver);
 	assert_int_equal(sl_receiver_start(f->receiver), 0);
 	assert_int_equal(sl_emulator_start(f->emulator), 0);
 }

@@ -12,6 +12,7 @@ import tempfile
 import lint
 
 import mutants  # noqa: E402  (found through lint's path)
+import mutate as mutate_tool  # noqa: E402
 
 TOOL = lint.ROOT / "tools/mutate.py"
 
@@ -161,6 +162,80 @@ def check_workers(out):
                  [] if status == 1 and "does not build without a mutant" in said else [str(status), *said.splitlines()])
 
 
+def report_of(said):
+    """The report without its title and what came before."""
+    return said[said.find("\n", said.find("\nseed") + 1 if "\nseed" in said else said.find(" runs, seed")):]
+
+
+def results(folder, name, *arguments):
+    status, said = mutate(folder, "-n", "3", "--patience", "1", "--json", folder / name, *arguments)
+    return status, said
+
+
+def merge(folder, *names, **options):
+    return mutate(folder, "--merge", *(folder / name for name in names), *(word for pair in options.items() for word in (f"--{pair[0]}", pair[1])))
+
+
+def check_merge(out):
+    """Pieces of a campaign, put together, say what one run says, and what is missing is named."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for path, text in three_folders().items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        status, said = results(folder, "all.json")
+        for number in ("1", "2"):
+            results(folder, f"{number}.json", "--piece", f"{number}/2")
+        pieces = [json.loads((folder / f"{number}.json").read_text()) for number in (1, 2)]
+        shares = [sorted(data["folders"]) for data in pieces]
+        out.case("pieces share the folders out", [] if shares == [["one", "three"], ["two"]] else [str(shares)])
+        both = merge(folder, "1.json", "2.json", json=folder / "both.json")
+        whole = {line for line in report_of(said).splitlines() if line}
+        same = {line for line in report_of(both[1]).splitlines() if line} == whole and both[0] == status
+        out.case("the report of two pieces is that of one run", [] if same else [*said.splitlines(), "merged:", *both[1].splitlines()])
+        again = merge(folder, "both.json", "1.json", "all.json")
+        out.case("what several runs have tried counts once", [] if {line for line in report_of(again[1]).splitlines() if line} == whole
+                 else again[1].splitlines())
+        alone = merge(folder, "2.json", least="0")
+        out.case("a piece that is not there is named and fails the run", [] if alone[0] == 1 and "no results of piece 1/2 of seed 1" in alone[1]
+                 else alone[1].splitlines())
+        check_outcomes(out, folder, pieces)
+
+
+def check_outcomes(out, folder, pieces):
+    """What becomes of a mutant on which two runs do not agree; of files that one host could not run; of what is no result."""
+    def changed(name, change):
+        data = json.loads(json.dumps(pieces[1]))
+        change(data)
+        (folder / name).write_text(json.dumps(data))
+
+    def first(outcome):
+        def change(data):
+            data["folders"]["two"]["mutants"][0]["outcome"] = outcome
+        return change
+
+    def elsewhere(data):
+        data["cannot_run_here"] = {"no GPU": {"src/two/tiny.c": 7, "src/four/gpu.c": 9}}
+    changed("undecided.json", first("undecided"))
+    changed("found.json", first("found"))
+    changed("elsewhere.json", elsewhere)
+    changed("unknown.json", first("odd"))
+    changed("other.json", lambda data: data.update(product="another"))
+    (folder / "text.json").write_text("{}")
+    said = merge(folder, "1.json", "undecided.json", "found.json")[1]
+    out.case("found by one run is found", [] if " 0 undecided" in said and "undecided, and not counted" not in said else said.splitlines())
+    said = merge(folder, "1.json", "undecided.json")[1]
+    out.case("undecided in all runs is undecided", [] if " 1 undecided" in said and "undecided, and not counted:\n  src/two" in said
+             else said.splitlines())
+    said = merge(folder, "1.json", "elsewhere.json")[1]
+    out.case("files that one of the hosts could run are not called untried", [] if "not tried, no GPU: 9 mutants of src/four/gpu.c\n" in said
+             and " 9 not tried" in said else said.splitlines())
+    for name, says in (("other.json", "is of other code"), ("unknown.json", "no results of this version"), ("text.json", "no results of this version"),
+                       ("absent.json", "No such file")):
+        status, said = merge(folder, "1.json", name)
+        out.case(f"{name} is refused", [] if status == 1 and f"{name}: " in said and says in said else [str(status), *said.splitlines()])
+
+
 def check_equivalents(out):
     run = subprocess.run([sys.executable, TOOL, "--check-equivalents"], capture_output=True, text=True, check=False)
     out.case("every equivalent mutant is one of the code", [] if run.returncode == 0 else run.stdout.splitlines() + run.stderr.splitlines())
@@ -174,11 +249,26 @@ def check_equivalents(out):
         out.case("an entry that fits no line is named", [] if status == 1 and "src/tiny/tiny.c: no such mutant" in said else said.splitlines())
 
 
+def check_users(out):
+    """System tests that folders are said to be tested by, and cases of them."""
+    problems = []
+    for name in sorted({name for names in mutate_tool.USERS.values() for name in names if name.startswith("system/")}):
+        test, _, words = name.removeprefix("system/").partition(" ")
+        path = lint.ROOT / f"tests/system/{test}_test.py"
+        if not path.exists():
+            problems.append(f"{name}: there is no {path.name}")
+        elif words and words not in path.read_text():
+            problems.append(f"{name}: no case has '{words}' in its name")
+    out.case("tests of folders without unit tests are there", problems)
+
+
 def main():
     out = lint.tap.Writer()
+    check_users(out)
     check_samples(out)
     check_tiny(out)
     check_workers(out)
+    check_merge(out)
     check_equivalents(out)
     return out.done()
 

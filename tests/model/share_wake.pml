@@ -14,6 +14,7 @@
  *
  * config: -DCOMMITS=2 -DTIME=5
  * config: -DCOMMITS=1 -DTIME=4 -DOTHER
+ * config: -DCOMMITS=2 -DTIME=3 -DAWAKENS
  * break NO_RECENT: WOKEN       a follower sleeps long also right after a commit
  * break RECENT_SHORT: WOKEN    it does so once it may have missed a wake that was left out
  * break CLOCK_LATE: WOKEN      it reads the clock after its last look at `published`
@@ -22,6 +23,7 @@
  * break READ_LATE: WOKEN       it reads the word `wake` after it has looked for an element
  * break NO_COMPARE: WOKEN      the kernel does not compare that word before it sleeps
  * break NO_THREAD_WAKE: WOKEN  the share's thread counts it as asleep, and does not wake it
+ * break STILL_SAID: WOKEN      it does not say again that it sleeps, after it has said that it is awake
  * break WAKE_FIRST: WOKEN      the writer wakes, then publishes
  * break NO_END_WAKE: WOKEN     the end wakes no follower */
 #define WAKE 1
@@ -118,7 +120,8 @@ active proctype writer()
 active proctype server()
 {
 end:	do
-	:: socket?_ ->
+	:: socket?0 -> sleepers--
+	:: socket?1 ->
 		sleepers++;
 #ifndef BREAK_NO_THREAD_WAKE
 		wake++;
@@ -168,7 +171,7 @@ inline read_published()
 active proctype follower()
 {
 	byte word, word_seen, p, p_seen, changed_at, next, at;
-	bool said, end_seen;
+	bool said, unsaid, end_seen;
 
 	do
 	:: true ->
@@ -178,7 +181,19 @@ active proctype follower()
 		end_seen = ended;
 		read_published();
 		if
-		:: p > next -> next = p
+		:: p > next ->
+			next = p;
+#ifdef AWAKENS
+			if
+			:: said && !unsaid -> /* it has not slept for long: say_that_it_is_awake() */
+				unsaid = true;
+				socket!0;
+#ifndef BREAK_STILL_SAID
+				said = false
+#endif
+			:: true
+			fi
+#endif
 		:: p <= next && end_seen -> break
 		:: p <= next && !end_seen ->
 #ifdef BREAK_READ_LATE

@@ -60,7 +60,7 @@ byte finishing;	    /* workers that are in finish() of a stage */
 #define AFTER(b, p) true
 #endif
 #if defined(LEARNS) && !defined(BREAK_NO_SEEN)
-#define SEEN(b, p, t) (p != 0 || t >= TILES || seen[t] == b)
+#define SEEN(b, p, t) (p != 0 || t >= TILES || seen[t] >= b)
 #else
 #define SEEN(b, p, t) true
 #endif

@@ -5,6 +5,7 @@ a module that goes and comes back: one outcome each, and no wrong pixel."""
 
 import argparse
 import importlib.util
+import os
 import signal
 import struct
 
@@ -47,6 +48,8 @@ def _(folder):
                             ring={"align": "frame"}, stages=[], sinks=["null"])
     equal(done.process.returncode, 0, "exit status")
     closes(summary, 32 * fewer(300, 100))
+    senders = os.environ.get("SLUICE_SENDERS", "")
+    check(not senders or f"{senders} senders (as set)" in done.err(), f"the front end does not say that it has {senders} senders")
 
 
 @case("incomplete frames are kept: a mask says what is missing, the rest is right, outcomes are as they were")

@@ -5,8 +5,11 @@ told. How fast anything is, no test asks."""
 
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
-from harness import SLOW, case, check, equal, main, run, run_fails, skip
+from harness import ROOT, SLOW, SLUICE, TIMEOUT_S, case, check, equal, main, run, run_fails, skip
 
 # On a busy machine a short measurement may not get its turn at all: then it is made longer.
 SECONDS = ("0.05", "0.5", "5")
@@ -211,6 +214,28 @@ def codecs(folder):
             check(peer in rows or result["left_out"][peer].startswith("skipped: "), f"{peer}: neither measured nor left out")
 
 
+@case("the table of codecs has every row of ours with its peer and ratio, and the peers that were left out with the reason")
+def codec_table(folder):
+    file = folder / "codec.json"
+    for library, peers in ((None, None), ("/no/such/library.so", False)):
+        env = {**os.environ, **({"SLUICE_BENCH_BITSHUFFLE": library} if library else {})}
+        subprocess.run([SLUICE, "bench", "codec", "--rounds", "1", "--seconds", "0.02", "--compared", "--only", "*/bslz4/u16-1*", "--json", file],
+                       env=env, stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S)
+        result = json.loads(file.read_text())
+        shown = subprocess.run([sys.executable, ROOT / "tools/bench_codecs.py", file, "--print"], env=env, capture_output=True, text=True, check=True)
+        table = {cells[1].strip(" `"): [cell.strip() for cell in cells[2:-1]] for cells in
+                 (line.split("|") for line in shown.stdout.splitlines() if line.startswith("| `"))}
+        equal(sorted(table), sorted(row["name"] for row in result["rows"] if row["name"].startswith("sluice/")), "rows of ours")
+        for name, (rate, peer, ratio, *_) in table.items():
+            there = name.replace("sluice/", "bitshuffle/") in {row["name"] for row in result["rows"]}
+            check(peers is None or there == peers, f"{name}: a peer out of a library that is not there")
+            check(rate != "-" and (peer != "-") == there and (ratio != "-") == there, f"{name}: {table[name]}")
+        for name, why in result["left_out"].items():
+            check(f"- left out: `{name}`: {why}" in shown.stdout, f"{name}: the table does not say that it was left out")
+            check(not library or library in why, f"{name}: the reason does not name the library: {why}")
+        check(not library or result["left_out"], "nothing was left out")
+
+
 @case("shares are followed by fetching, by every element, by messages and beside a crowd; copies are what was committed")
 def shares(folder):
     rates = ["sluice/local/fetch/1", "sluice/local/fetch/1048576", "sluice/local/follow/262144", "sluice/rdma/fetch/262144"]
@@ -237,6 +262,41 @@ def share_peers(folder):
         check(result["rows"] or result["left_out"][name], f"{name}: measured or left out with a reason")
         check("memcpy" not in name or result["rows"], f"{name}: measured")
         check(all(row["value"] > 0 for row in result["rows"]), f"{name}: figures")
+
+
+@case("rows for more cores than this process has are left out, with the reason")
+def fewer_cores(folder):
+    file = folder / "result.json"
+    two = sorted(os.sched_getaffinity(0))[:2]
+    why = "this process has fewer cores" if len(two) > 1 else "this process has one core"
+    for what, only in (("stage", "sluice/correct/*/500k/*cores"), ("trigger", "sluice/*/*[48]cores"), ("trigger", "sluice/*16cores"),
+                       ("link", "sluice/*cores")):
+        command = [SLUICE, "bench", what, "--rounds", "1", "--seconds", SECONDS[0], "--only", only, "--json", file]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                              preexec_fn=lambda: os.sched_setaffinity(0, two))
+        result = json.loads(file.read_text())
+        listed = set(run("bench", what, "--only", only, "--list", folder=folder).out().split())
+        many = {name for name in listed if int(name.rsplit("/", 1)[1].removesuffix("cores")) > len(two)}
+        check(len(many) >= 2, f"{what}: rows of many cores: {listed}")
+        equal({name: result["left_out"].get(name) for name in many}, {name: why for name in many}, f"{what}: left out")
+        lines = [line.split(None, 1) for line in done.stdout.splitlines()]
+        check(all([name, why] in lines for name in many), f"{what}: the table says why: {done.stdout}")
+
+
+@case("what scales with cores is measured with nothing but a build folder and Python: no git, no other program on the path")
+def scaling(folder):
+    if SLOW:
+        skip("the scripts take a plain build")
+    build = pathlib.Path(SLUICE).parent
+    for tool, more, file, says in (("bench_scaling", ("--part", "flat"), "scaling.json", "events through ring and assembler"),
+                                   ("bench_auto", ("--case", "shm/plain/2"), "auto.json", "of the best fixed choice or better")):
+        if "shm/plain/2" in more and len(os.sched_getaffinity(0)) < 2:
+            continue
+        done = subprocess.run([sys.executable, ROOT / f"tools/{tool}.py", "--quick", "--revision", "abc123", "--build", build, "--out", folder, *more],
+                              cwd="/", env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        equal(done.returncode, 0, f"exit status of {tool}: {done.stderr[-500:]}")
+        check(says in done.stdout and "revision abc123" in done.stdout, f"{tool}: {done.stdout}")
+        equal(json.loads((folder / file).read_text())["machine"]["revision"], "abc123", "revision in the results")
 
 
 @case("wrong arguments are told")

@@ -223,6 +223,27 @@ def _(folder):
     refused("No such file")
 
 
+@case("a run names the file that its calibration is from and when it was made, or that the file does not say")
+def _(folder):
+    calibrate(folder, "--frames", "3")
+    cal = folder / "cal.h5"
+    path = experiment(folder, **sections(frames=1, dark_frames=0), calibration={"file": str(cal)})
+    with h5py.File(cal, "r+") as file:
+        created = file.attrs["created"]
+        created = created.decode() if isinstance(created, bytes) else created
+    done = run("run", path, folder=folder)
+    equal(done.process.returncode, 0, f"exit status: {done.err()}")
+    check(f"calibration from {cal}, made {created}\n" in done.err(), done.err())
+    for empty in (False, True):
+        with h5py.File(cal, "r+") as file:
+            file.attrs["created"] = ""
+            if not empty:
+                del file.attrs["created"]
+        done = run("run", path, folder=folder)
+        equal(done.process.returncode, 0, f"exit status: {done.err()}")
+        check(f"calibration from {cal}, which does not say when it was made\n" in done.err(), done.err())
+
+
 @case("a calibration without dark frames, or without a place, is refused")
 def _(folder):
     path = experiment(folder, **sections(dark_frames=0))

@@ -106,6 +106,7 @@ class Core:
         self.open_now = {}
         self.requests, self.lost, self.answered = [], [], []  # of a slave: messages; bytes of its answers
         self.keep_back = 0  # answers of a slave to CLOSE that get lost on their way
+        self.on_close = lambda: None  # called by a slave at each CLOSE that it hears, at once
         self.last_s, self.last_answer = None, (OPEN, NOBODY, NOBODY, HOST_PORT)
         self.stopped = threading.Event()
         self.cm, self.acks = listening(address, CM_PORT), listening(address, ROCE_PORT)
@@ -173,6 +174,7 @@ class Core:
         if message.request == OPEN:
             self.serve_open(message, source[0])
         elif message.request == CLOSE:
+            self.on_close()
             self.serve_close(message, source[0])
 
     def serve_open(self, message, host):

@@ -20,6 +20,7 @@ from feroce_sender import (ACK, CLOSE, CM_PORT, CM_SOURCE_PORT, DATA_SOURCE_PORT
                            RTS, SEND, SOLICITED, WRITE, Core, Device, Refused, pack, unpack)
 from harness import (RECEIVER, SOURCE, Program, address, check, closes, equal, experiment, fewer, main,
                      read_outcomes, read_summary, receiver, run_fails, skip, wait_for)
+from slow_disk import on_slow_disk
 
 OTHER = address(3)
 ROWS, COLUMNS, PMTU = 64, 48, 1024
@@ -368,6 +369,20 @@ def _(folder):
     equal([data[0] for data in core.answered], [0x33, 0x39, 0xF9], "the answers of the core")
 
 
+@case("CLOSE goes out only after the file has its final name, however slow the disk is: a device may forget what it sent")
+def _(folder):
+    core, seen = Core(SOURCE, slave=True), []
+    core.on_close = lambda: seen.append(harness.name_of_run(folder))
+    device = Device(SOURCE)
+    # The file gets its name at the end, and writing that takes half a second and more.
+    started = receiver(folder, file_for(folder, frames=20, feroce={"open": SOURCE}), wrapper=on_slow_disk(50000, of="run.nxs.part"))
+    device.be_asked()
+    send_frames(device, 20)
+    check(device.told_to_close(), "the device is not told that the run is over")
+    intact(folder, started, 20)
+    equal(set(seen), {harness.name_of_run(folder)}, "run.nxs at CLOSE, and in the end (inode, is there a .part)")
+
+
 @case("a core that has no queue pair left refuses with the fields of its last answer: said, with what may help")
 def _(folder):
     core = Core(SOURCE, slave=True)
@@ -568,6 +583,23 @@ def _(folder):
         send_frames(devices[1], frames, 1, 2)
     in_background(lambda: send_frames(devices[0], frames, 0, 2), second)()
     intact(folder, started, frames, 2)
+
+
+@case("a device that has a plan and never sends is given up by name after first_s: the other one's frames come in, and the run ends")
+def _(folder):
+    started = receiver(folder, file_for(folder, modules=2, frames=20, feroce={"first_s": 2}), "--set", "ring.late_timeout_ms=300")
+    sends, never = Device(SOURCE), Device(OTHER, qpn=0x101)
+    sends.open(RECEIVER)
+    never.open(RECEIVER)
+    send_frames(sends, 20, 0, 2)  # more than the slots: it is held back until the other one is given up
+    started.ends(3)
+    summary = read_summary(folder)
+    equal(summary["result"], "unclosed", "result")
+    modules = summary["ledger"]["modules"]
+    equal([(m["source"], m["sent"]) for m in modules], [("done", 20), ("vanished", 0)], "the sources")
+    equal(modules[0]["outcomes"]["incomplete"], 20, "frames without their partner")
+    says = f"the front end of module 1 at {OTHER} is given up: nothing came of it within 2 s (feroce.first_s); its frames are missing"
+    check(says in started.err(), f"it is not named: {started.err()}")
 
 
 @case("no device within the time: an error that says so")

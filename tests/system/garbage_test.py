@@ -117,10 +117,11 @@ def _(folder):
     check(sum(summary["link"]["turned_away"].values()) > 0, "nothing of it was counted")
 
 
-@case("packets that know the queue: wrong sender, key or place, and copies of old ones")
-def _(folder):
+def overhear(folder, **sections):
+    """A run whose frames have just begun to come, and the body of a packet of it: what a program knows that listens to the network."""
     # On loopback the kernel cuts no packets from larger sends, and they would be heard as one.
-    path = experiment(folder, detector={**DETECTOR, "frame_rate_Hz": 25}, link={"segment": False}, emulate="none")
+    link = {"segment": False, **sections.pop("link", {})}
+    path = experiment(folder, detector={**DETECTOR, "frame_rate_Hz": 25}, link=link, emulate="none", **sections)
     started = receiver(folder, path)
     try:
         heard = listener(RECEIVER)
@@ -132,9 +133,14 @@ def _(folder):
         port = None
         while port != ROCE_PORT:  # the control connection is heard, too
             source, port, packet = datagram(heard.recv(9000))
-    wait_for("frames", lambda: images_on_disk(folder) > 2)
     equal((source, packet[0]), (SOURCE, UC_WRITE_ONLY), "source and opcode of a packet")
-    body = packet[:-4]
+    return started, front_end, packet[:-4]
+
+
+@case("packets that know the queue: wrong sender, key or place, and copies of old ones")
+def _(folder):
+    started, front_end, body = overhear(folder)
+    wait_for("frames", lambda: images_on_disk(folder) > 2)
     va, rkey, _ = struct.unpack("!QII", body[12:28])
     changed = {
         "key": body[:12] + reth(va, rkey ^ 1, len(body) - 28) + body[28:],
@@ -156,6 +162,42 @@ def _(folder):
     equal((turned_away.pop("key"), turned_away.pop("range"), turned_away.pop("peer"), old), (3, 3, 3, 3),
           "turned away for key, range, peer, and being old")
     equal(set(turned_away.values()), {0}, "turned away otherwise")
+
+
+def laps_ahead(body, laps):
+    """The packet as it would be so many laps of the ring later: the same place in memory, the right key, another PSN."""
+    qpn, psn = struct.unpack("!II", body[4:12])
+    ahead = psn + laps * SLOTS * PACKETS & 0xFFFFFF
+    return body[:4] + struct.pack("!II", qpn, ahead) + body[12:]
+
+
+SLOTS, PACKETS = 8, 3  # blocks of 64 x 64 pixels and a record, PMTU 4096
+# Options of the link; laps ahead of one of the first packets, and as what that is turned away. Lap 12 has frames that are offered and not
+# granted yet, lap 100 is beyond the offer of 100 frames, lap 300000 as far as 24 bits of a PSN can tell.
+AHEAD = {
+    "with credits, beyond the grant and beyond the offer": ({}, {12: "ahead", 100: "range", 300000: "range"}),
+    "without credits, beyond the offer": ({"credits": False}, {100: "range", 300000: "range"}),
+}
+
+
+def ahead_case(what, link, causes):
+    @case(f"packets with a valid key, some laps ahead, {what}: turned away, and all frames are stored")
+    def _(folder):
+        started, front_end, body = overhear(folder, link=link, ring={"slots": SLOTS, "late_frames": 4})
+        with sender(SOURCE) as udp:
+            for laps in causes:
+                for _ in range(3):
+                    udp.sendto(seal(udp, TO, laps_ahead(body, laps)), TO)
+        front_end.ends(0)
+        started.ends(0)
+        summary = read_summary(folder)
+        intact(started, summary, FRAMES)
+        turned_away = {cause: 3 * list(causes.values()).count(cause) for cause in causes.values()}
+        equal({cause: n for cause, n in summary["link"]["turned_away"].items() if n}, turned_away, "turned away")
+
+
+for what, (link, causes) in AHEAD.items():
+    ahead_case(what, link, causes)
 
 
 def udp_sockets(address_text):

@@ -7,7 +7,8 @@ the end) or Program (in the background); none outlives its case.
 Tests run side by side: each process has loopback addresses of its own, 127.x.y.z, made from its process id, so that
 UDP port 4791 and any control port are free there.
 
-From the environment: SLUICE_TOGETHER, every experiment that can has one data thread (threads.together); SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
+From the environment: SLUICE_TOGETHER, every experiment that can has one data thread (threads.together); SLUICE_SENDERS, front ends have
+as many threads that send; SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
 logs (absent in builds with a sanitizer); SLUICE_SANITIZER, set in builds that are several times slower.
 """
 
@@ -420,17 +421,24 @@ def text_of(path):
         return ""
 
 
-def receiver(folder, path, *arguments, program=None):
+def receiver(folder, path, *arguments, program=None, wrapper=()):
     """`sluice run` in the background; returns when front ends may come."""
     port_file = folder / "port"
     with contextlib.suppress(FileNotFoundError):
         port_file.unlink()
     started = Program("run", path, "--summary", folder / "summary.json", "--outcomes", folder / "outcomes.txt",
-                      "--port_file", port_file, *arguments, folder=folder, program=program)
+                      "--port_file", port_file, *arguments, folder=folder, program=program, wrapper=wrapper)
     wait_for("a receiver", lambda: text_of(port_file) or not started.running())
     # A front end that waited for it may be through already.
     check(started.running() or started.process.returncode == 0, "the receiver ended at once")
     return started
+
+
+def name_of_run(folder):
+    """Which file is run.nxs at this moment, by its inode, and whether run.nxs.part is there: to be compared with what the run leaves."""
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / "run.nxs").stat().st_ino, (folder / "run.nxs.part").exists()
+    return None, (folder / "run.nxs.part").exists()
 
 
 def images_on_disk(folder):

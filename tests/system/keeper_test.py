@@ -9,8 +9,9 @@ import time
 
 import h5py
 
-from harness import (GUARDED, LONG, SLOW, Program, case, check, closes, equal, experiment, images_on_disk, main,
-                     read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
+from harness import (GUARDED, LONG, SLOW, Program, case, check, closes, equal, experiment, images_on_disk, intact, main,
+                     name_of_run, read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
+from slow_disk import on_slow_disk
 
 NAME = f"keeper-test-{os.getpid()}"
 # Enough for three receivers; RC sources try as long as it takes to start the next.
@@ -136,6 +137,21 @@ def _(folder):
 @case("rc without credits: receiver killed twice, each time the next goes on with the same sources", long=True)
 def _(folder):
     replaced_twice(folder, service="rc", credits=False)
+
+
+@case("the keeper forgets only after the file has its final name, however slow the disk is: before, another receiver can begin anew")
+def _(folder):
+    small = {"rows": 64, "columns": 64, "frames": 20}
+    kept = keeper(folder)
+    path = experiment(folder, detector=small, link=link(), **SECTIONS)
+    started = receiver(folder, path, wrapper=on_slow_disk(50000, of="run.nxs.part"))
+    source = fixed(folder, path)
+    wait_for("it forgets", lambda: "nothing is held any more" in kept.err())
+    seen = name_of_run(folder)
+    started.ends(0)
+    source.ends(0)
+    intact(started, read_summary(folder), 20)
+    equal(seen, name_of_run(folder), "run.nxs when the keeper had forgotten, and in the end (inode, is there a .part)")
 
 
 @case("a source as fast as its credits: nothing is lost while a receiver is replaced, but what the killed one had")

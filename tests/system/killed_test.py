@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""killed_test.py - a receiver that is killed: what was durable is in its files, every pixel of it, after `sluice recover`; data files that
-were closed are readable as they are; a file that is whole is left alone."""
+"""killed_test.py - a receiver that is killed: what was durable, and what lay below the watermark that it had published, is in its files, every
+pixel of it, after `sluice recover`; data files that were closed are readable as they are; a file that is whole is left alone."""
 # normal build only
 
 import json
@@ -26,34 +26,34 @@ def experiment_of(folder, **nexus):
     return experiment(folder, detector=DETECTOR, sinks=[{"nexus": sink}, "verify"])
 
 
-def rows_durable():
-    """As the status of the run says."""
+def promised():
+    """What the status of the run says: rows that the sink calls durable, and the watermark, below which every frame is stored."""
     asked = subprocess.run([SLUICE, "ctl", "experiment", "--json"], capture_output=True, text=True, check=False,
                            env={**os.environ, "SLUICE_RUN_DIR": str(RUN_DIR)})
     if asked.returncode:
-        return 0
-    for addon in json.loads(asked.stdout).get("status", {}).get("addons", []):
-        if addon["name"] == "nexus":
-            return addon["figures"].get("rows_durable", 0)
-    return 0
+        return 0, 0
+    status = json.loads(asked.stdout).get("status", {})
+    rows = (addon["figures"].get("rows_durable", 0) for addon in status.get("addons", []) if addon["name"] == "nexus")
+    return next(rows, 0), status.get("watermark", 0)
 
 
 def kill(folder, path, delay_s, data_file=1):
-    """Kill a run that long after this data file is there. The rows that it had called durable before."""
+    """Kill a run that long after this data file is there. What it had promised before."""
     for old in folder.glob("run*.*"):
         old.unlink()
     program = Program("run", path, folder=folder)
     wait_for("data", lambda: (folder / f"run_data_{data_file:06}.h5").exists() or not program.running())
     time.sleep(delay_s)
-    durable = rows_durable() if program.running() else 0
+    promise = promised() if program.running() else (0, 0)
     program.send(signal.SIGKILL)
     program.wait()
     Program.end_all()
-    return durable
+    return promise
 
 
-def same_images(path, truth, durable):
-    """All images of the file are those of the whole run; how many there are."""
+def same_images(path, truth, promise):
+    """All images of the file are those of the whole run, and what was promised is there; how many images there are."""
+    durable, watermark = promise
     with h5py.File(path) as file:
         images, numbers = file["entry/data/data"], file["entry/data/frame_number"][()]
         rows = file["entry/sluice/frames/sequence"][()]
@@ -61,6 +61,11 @@ def same_images(path, truth, durable):
         equal(rows.tolist(), list(range(len(rows))), "rows")
         equal(numbers.tolist(), list(range(len(rows))), "frame numbers")
         equal(images.shape[0], len(numbers), "images")
+        # Every frame of these runs is kept: below the watermark each has its row, its image, and is stored.
+        stored = [name.decode() for name in file["entry/sluice/frames/outcome_names"][()]].index("stored")
+        outcome = file["entry/sluice/frames/outcome"][:watermark]
+        check(min(len(rows), len(numbers)) >= watermark, f"{len(rows)} rows, {len(numbers)} images, and the watermark was {watermark}")
+        check((outcome == stored).all(), f"below the watermark, {watermark}, a frame is not stored")
         if len(numbers):
             check((images[()] == truth[:len(numbers)]).all(), "other pixels")
         outcomes = file["entry/sluice/ledger/outcomes"][()]
@@ -78,12 +83,13 @@ def whole_run(folder):
         return path, file["entry/data/data"][()]
 
 
-@case("killed at random moments, many times: what was durable is there, and all that is there is right")
+@case("killed at random moments, many times: what was durable or below the watermark is there, and all that is there is right")
 def _(folder):
     path, truth = whole_run(folder)
-    draw, most = random.Random(7), 0
+    draw, most, watermarks = random.Random(7), 0, []
     for _ in range(KILLS if "SLUICE_LONG" in os.environ else 8):
-        durable = kill(folder, path, draw.random() * 1.5)
+        promise = kill(folder, path, draw.random() * 1.5)
+        watermarks.append(promise[1])
         for file in sorted(folder.glob("run_data_*.h5"))[:-1]:  # closed ones need nothing
             with h5py.File(file) as closed:
                 check((closed["entry/data/data"][()] == truth[closed["entry/data/frame_number"][()]]).all(), f"{file.name}: other pixels")
@@ -91,10 +97,11 @@ def _(folder):
             done = run("recover", folder / "run.nxs", folder=folder)
             equal(done.process.returncode, 0, f"exit status of recover: {done.err()}")
             if b"nothing to do" not in done.out().encode():
-                most = max(most, same_images(folder / "run.nxs", truth, durable))
+                most = max(most, same_images(folder / "run.nxs", truth, promise))
         else:
-            equal(durable, 0, "rows that were durable without a file")
+            equal(promise, (0, 0), "rows and watermark that were promised without a file")
     check(most > 40, f"at most {most} images were recovered: no test of several files")
+    check(max(watermarks) > 20, f"watermarks were {watermarks}: no test of them")
 
 
 @case("results of rejected frames are as safe as images: what a killed run leaves agrees with itself and with a whole run")
@@ -152,7 +159,7 @@ def _(folder):
     kill(folder, path, 1)
     check("recovered: " in run("recover", folder / "run.nxs", folder=folder).out(), "it does not say what there was")
     check("nothing to do" in run("recover", folder / "run.nxs", folder=folder).out(), "it does it twice")
-    same_images(folder / "run.nxs", truth, 0)
+    same_images(folder / "run.nxs", truth, (0, 0))
     for old in folder.glob("run*.*"):
         old.unlink()
     program = Program("run", path, folder=folder)

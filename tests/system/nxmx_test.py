@@ -16,14 +16,15 @@ import numpy as np
 from harness import RECEIVER, ROOT, SOURCE, acquire, case, check, equal, main, run
 
 TEXT, DATE, FLOAT, INTEGER, LOGICAL = "text", "date and time in UTC", "floating point", "integer", "boolean"
-M, S, ANGSTROM, PIXEL = "m", "s", "angstrom", "pixel"
+M, S, HZ, ANGSTROM, PIXEL = "m", "s", "Hz", "angstrom", "pixel"
 DETECTOR = "entry/instrument/detector"
 SPECIFIC = f"{DETECTOR}/detectorSpecific"
+BEAM, GROUP = "entry/instrument/beam", "entry/instrument/detector_group"
 
 CLASSES = {  # path: NX_class
     "/": "NXroot", "entry": "NXentry", "entry/data": "NXdata", "entry/instrument": "NXinstrument", DETECTOR: "NXdetector",
-    f"{DETECTOR}/transformations": "NXtransformations", "entry/instrument/beam": "NXbeam", "entry/sample": "NXsample",
-    "entry/source": "NXsource", SPECIFIC: "NXcollection"}
+    f"{DETECTOR}/transformations": "NXtransformations", BEAM: "NXbeam", "entry/sample": "NXsample",
+    "entry/source": "NXsource", SPECIFIC: "NXcollection", GROUP: "NXdetector_group"}
 
 # (path, type, dimensions, unit); None: no unit.
 REQUIRED = [
@@ -36,10 +37,9 @@ REQUIRED = [
     ("entry/source/name", TEXT, 0, None),
     (f"{DETECTOR}/sensor_material", TEXT, 0, None),
     (f"{DETECTOR}/sensor_thickness", FLOAT, 0, M),
-    ("entry/instrument/beam/incident_wavelength", FLOAT, 0, ANGSTROM),
+    (f"{BEAM}/incident_wavelength", FLOAT, 0, ANGSTROM),
 ]
-# What NXmx recommends and the program knows. Not in the file, since the program does not know them: incident_beam_size, profile
-# and incident_polarization_stokes of the beam.
+# What NXmx recommends and the program knows by itself. METADATA has what it recommends and only the user knows.
 RECOMMENDED = [
     ("entry/data/data", INTEGER, 3, None),
     ("entry/instrument/time_zone", TEXT, 0, None),
@@ -51,6 +51,19 @@ RECOMMENDED = [
     (f"{DETECTOR}/beam_center_y", FLOAT, 0, PIXEL),
     (f"{DETECTOR}/pixel_mask", INTEGER, None, None),
     (f"{DETECTOR}/bit_depth_readout", INTEGER, 0, None),
+    (f"{GROUP}/group_names", TEXT, 1, None),
+    (f"{GROUP}/group_index", INTEGER, 1, None),
+    (f"{GROUP}/group_parent", INTEGER, 1, None),
+]
+METADATA = [  # recommended or optional, from the section metadata
+    ("entry/title", TEXT, 0, None),
+    ("entry/source/type", TEXT, 0, None),
+    (f"{DETECTOR}/count_time", FLOAT, 0, S),
+    (f"{BEAM}/incident_beam_size", FLOAT, 1, M),
+    (f"{BEAM}/profile", TEXT, 0, None),
+    (f"{BEAM}/incident_polarization_stokes", FLOAT, 1, None),
+    (f"{BEAM}/total_flux", FLOAT, 0, HZ),
+    ("entry/instrument/attenuator/attenuator_transmission", FLOAT, 0, None),
 ]
 DXTBX = [
     (f"{DETECTOR}/depends_on", TEXT, 0, None),
@@ -79,6 +92,8 @@ FILTERS = {(), (32008,), (32004,)}  # of chunks, as neggia reads them: plain, bi
 
 
 def text_of(value):
+    if isinstance(value, np.ndarray):
+        return " ".join(map(text_of, value.tolist()))
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -170,6 +185,37 @@ def _(folder):
     for path, label in ((rolled(), "modules"), (demo(folder, **{"sinks.nexus.image": "assembled"}), "assembled")):
         with h5py.File(path, "r") as file:
             complete(file, label)
+
+
+@case("with a section metadata: exposure, flux, size, profile and polarization of the beam, where NXmx has them, with their values")
+def _(folder):
+    known = {"title": "salt", "source_type": "synchrotron", "exposure_s": 1e-5, "beam_width_m": 2e-5, "beam_height_m": 1e-5,
+             "beam_profile": "Gaussian", "polarization": "horizontal", "polarization_degree": 0.99, "flux_per_s": 2e12, "transmission": 0.5}
+    path = demo(folder, **{f"metadata.{key}": value for key, value in known.items()})
+    with h5py.File(path, "r") as file:
+        complete(file, "with metadata")
+        equal(faults(file, METADATA), [], "fields of the section metadata")
+        found = {path: file[path][()] for path, kind, *_ in METADATA if kind == FLOAT}
+        equal({path: value.tolist() for path, value in found.items()}, {
+            f"{DETECTOR}/count_time": 1e-5, f"{BEAM}/incident_beam_size": [2e-5, 1e-5], f"{BEAM}/total_flux": 2e12,
+            f"{BEAM}/incident_polarization_stokes": [1, 0.99, 0, 0], "entry/instrument/attenuator/attenuator_transmission": 0.5}, "values")
+        equal([text_of(file[path][()]) for path in ("entry/title", f"{BEAM}/profile", "entry/source/type")],
+              ["salt", "Gaussian", "Synchrotron X-ray Source"], "texts")
+    with h5py.File(rolled(), "r") as file:
+        there = [path for path, *_ in METADATA if path in file]
+        equal(there, [], "fields that nobody has said a value for")
+
+
+@case("NXdetector_group: each NXdetector is named once, has a positive number of its own, and a parent that there is, or -1")
+def _(folder):
+    with h5py.File(rolled(), "r") as file:
+        group = file[GROUP]
+        names = [text_of(name) for name in group["group_names"][()]]
+        index, parent = group["group_index"][()].tolist(), group["group_parent"][()].tolist()
+        detectors = [name for name, item in file["entry/instrument"].items() if text_of(item.attrs.get("NX_class", "")) == "NXdetector"]
+        equal(sorted(set(names) & set(detectors)), sorted(detectors), "detectors in group_names")
+        equal((len(index), len(parent), len(set(index))), (len(names),) * 3, "lengths, different numbers")
+        check(all(number > 0 for number in index) and set(parent) <= {-1, *index}, f"group_index {index}, group_parent {parent}")
 
 
 @case("the same of a replayed file with a goniometer: the sample hangs on its axes")

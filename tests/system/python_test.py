@@ -469,12 +469,33 @@ def _(folder):
         share.send(b"")
         equal([follower.receive(timeout=30).data for follower in (one, two)], [b"", b""], "to all of them, and empty")
         fails(sluice.Error, "size", lambda: share.send(bytes(2 << 20)), "2097152 bytes")
+        fails(sluice.Error, "size", lambda: one.send(bytes(2 << 20)), "2097152 bytes is longer than the writer's queue")
+        one.send(bytes(1 << 20))
+        equal(len(share.receive(timeout=30).data), 1 << 20, "the longest message")
         fails(sluice.Error, "absent", lambda: share.send(b"x", 77), "follower 77 has gone")
         fails(sluice.Timeout, "timeout", lambda: [share.send(bytes(1 << 19), message.peer, timeout=0.05) for _ in range(100)], "is full")
         fails(sluice.Timeout, "timeout", lambda: share.receive(timeout=0), "no message came")
         counts = share.counts()
-        equal((counts.peers, counts.peers_ever, counts.messages_in, counts.published), (2, 2, 2, 0), "counts")
+        equal((counts.peers, counts.peers_ever, counts.messages_in, counts.published), (2, 2, 3, 0), "counts")
         fails(sluice.Error, "connection", lambda: sluice.follow("talk"), "as many followers as it takes")
+
+
+@case("a message that is too long for a follower is dropped, and it is told; messages that nobody receives are not kept without a limit")
+def _(folder):
+    with sluice.Share("long", ARRAYS, 2) as share, sluice.follow("long", queue_bytes=1000) as follower:
+        for size in (1000, 1001, 7):
+            share.send(bytes(size))
+        equal(len(follower.receive(timeout=30).data), 1000, "one that fits")
+        fails(sluice.Error, "size", lambda: follower.receive(timeout=30), "a message of 1001 bytes was dropped")
+        equal(len(follower.receive(timeout=30).data), 7, "one behind it")
+        for _ in range(3):
+            share.send(bytes(500))
+        fails(sluice.Error, "full", follower.ping, "receive() them")
+        equal([len(follower.receive(timeout=30).data) for _ in range(3)], [500] * 3, "all of them")
+        check(follower.ping() > 0, "a ping")
+        share.close()
+        fails(sluice.Ended, "ended", lambda: follower.receive(timeout=30), "it has ended")
+        fails(sluice.Ended, "ended", lambda: follower.send("x", timeout=30), "it has ended")
 
 
 @case("over RDMA a follower gets the same, messages go both ways, Ctrl-C works, and a view is refused")
@@ -486,8 +507,10 @@ def _(folder):
         skip("this library has no shares of other hosts")
     with share, sluice.follow(share.url, every=True, timeout=30) as follower:
         check(share.url.startswith(f"rdma://{RECEIVER}:") and share.url.endswith("/far"), f"its URL is {share.url}")
+        equal(follower.published, 0, "published")
         for n in range(20):
             push(share, n)
+            equal(follower.published, n + 1, "published")
             frame = next(follower)
             is_element(frame, n)
             equal(frame.missed, 0, "missed")
@@ -900,7 +923,7 @@ def _(folder):
           sorted(path.name for path in (PACKAGE / "sluice").iterdir() if path.name != "__pycache__"), "files")
     env = {key: value for key, value in os.environ.items() if key not in ("SLUICE", "SLUICE_CLIENT_LIBRARY")}
     env.update(PYTHONPATH=str(place.parent), PATH="/usr/bin:/bin")
-    out = ends(script(TRY + "; print(sluice.library_path()); from sluice import _session; print(_session.program())", env=env, cwd=folder)).splitlines()
+    out = ends(script(TRY + "; print(sluice.library_path()); print(sluice.program_path())", env=env, cwd=folder)).splitlines()
     check(out[0].startswith("[1, 2] 0") and str(place) in out[0], f"it prints {out}")
     check(out[1].startswith(str(folder)) and out[1].endswith("libsluice-client.so.0"), f"the library is {out[1]}")
     check(out[2].startswith(str(folder)) and out[2].endswith("bin/sluice"), f"the program is {out[2]}")

@@ -64,6 +64,35 @@ def _(folder):
         check(file["entry/data/data"].shape[1:] != (2 * 512, 1024), "the image is not assembled")
 
 
+def audited(folder, status, *says, arguments=()):
+    """sluice audit of the converted file, beside what the source counts."""
+    done = run("audit", folder / "out.nxs", "--source", folder / "sent.txt", *arguments, folder=folder)
+    missing = [text for text in says if text not in done.out() + done.err()]
+    equal((done.process.returncode, missing), (status, []), f"exit status of audit, and what it did not say: {done.out()}{done.err()}")
+
+
+@case("a converted run is proven by what its source counted; one bit of a pixel that is flipped in the converted file is found and named")
+def _(folder):
+    program, summary = acquire(folder, link={"kind": "shm", "crc": True}, detector={"rows": 64, "columns": 64, "dark_frames": 5, "frames": 60},
+                               frontend={"counts": str(folder / "sent.txt")}, sinks=sinks(folder, {"dataset": "raw"}, dataset="raw"))
+    intact(program, summary, 65)
+    convert(folder, "frames_per_file=20", "compression=none")
+    root = next(one["texts"]["audit_root"] for one in summary["sinks"] if one["name"] == "nexus")  # other files, other packing: the same frames
+    audited(folder, 0, "proven: every frame is there and unchanged", "65 rows about 130 module-frames and 60 images",
+            "130 checksums of pixels are the source's; stored raw pixels have them",
+            "the source counts 130 module-frames: each has one row; 130 of its checksums are in the file", arguments=("--root", root))
+    name, byte = "out_data_000002.h5", 64 * 64 * 2 + 7  # a pixel of module 1, in the fourth image of that file: image 23 of all
+    with h5py.File(folder / name) as file:
+        at = file["entry/data/data"].id.get_chunk_info(3).byte_offset + byte
+        frame, sequence = file["entry/data/frame_number"][3], file["entry/data/sequence"][3]
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << 4]) + whole[at + 1:])
+    audited(folder, 1, "DAMAGED", f"frame {frame} (sequence {sequence}): its image in {name} does not match its checksum",
+            f"frame {frame} (sequence {sequence}): pixels of module 1 in {name} do not match the checksum of their source")
+    (folder / name).write_bytes(whole)
+    audited(folder, 0, "proven")
+
+
 def decode(payload):
     """A frame by what docs/reference/raw-run.md says: (sequence, number, flags, outcomes, keep, [(rows, bytes or None)])."""
     sequence, number, _, _ = struct.unpack_from("<4Q", payload, 0)
@@ -242,7 +271,7 @@ def _(folder):
         # Each try gets at least a data file further, and is killed anywhere in the next ones.
         if kills % 2:
             wait_for("a data file", lambda: lines(folder) > before or not program.running())
-        time.sleep(draw.random() * 0.1)
+        time.sleep(draw.random() * 0.04)
         if not program.running():
             break
         program.send(signal.SIGKILL)
@@ -306,6 +335,34 @@ def _(folder):
     done = run(*single, folder=folder)
     check(done.process.returncode == 0 or "one.nxs exists" in done.err(), done.err())
     equal({path.name for path in folder.glob("one*")}, {"one.nxs"}, "files")
+
+
+@case("a file that another program has put where the conversion notes its progress is neither used nor changed, with --overwrite, too")
+def _(folder):
+    burst(folder, 30)
+    journal, victim = folder / "out.nxs.convert", folder / "victim"
+    planted = {"a hard link": (lambda: os.link(victim, journal), "has another name, too"),
+               "a symbolic link": (lambda: journal.symlink_to(victim), "is a symbolic link"),
+               "a pipe": (lambda: os.mkfifo(journal), "is no ordinary file"),
+               "a text": (lambda: journal.write_text("of a user"), "was not written by sluice convert"),
+               "binary data": (lambda: journal.write_bytes(bytes(100)), "was not written by sluice convert")}
+    if os.geteuid() == 0:
+        planted["an empty file of another user"] = lambda: (journal.touch(), os.chown(journal, 1, -1)), "belongs to another user"
+    for what, (plant, says) in planted.items():
+        victim.write_text("precious")
+        plant()
+        seen = journal.lstat()
+        for options in ((), ("--overwrite",)):
+            run_fails("convert", folder / "run.raw", folder / "out.nxs", *options, folder=folder, says=["out.nxs.convert", says])
+            left = journal.lstat()
+            equal((left.st_ino, left.st_size, left.st_mtime_ns), (seen.st_ino, seen.st_size, seen.st_mtime_ns), f"{what}: the planted file")
+            equal(victim.read_text(), "precious", f"{what}: the file that it names")
+            check(not (folder / "out.nxs").exists(), f"{what}: a file was written")
+        journal.unlink()
+    journal.touch()  # of a conversion that was killed before its first line
+    convert(folder)
+    same(folder)
+    check(not journal.exists(), "the journal is left")
 
 
 @case("nothing is overwritten unless it is asked for")
@@ -517,6 +574,39 @@ def _(folder):
             check(peaks[keep].min() >= 10, "kept frames without peaks")
             equal(peaks[~wanted].tolist(), [0] * int((~wanted).sum()), "peaks of images without results")
             equal(peaks[wanted].tolist(), file["entry/results/peaks_rows"][()].tolist(), "peaks of images, beside the results")
+
+
+@case("frames that arrived damaged: rows without images in a rolling buffer; with ring.incomplete: keep what came of them is there, and is right")
+def _(folder):
+    small = {"rows": 64, "columns": 64, "frames": 120}
+    (folder / "truth").mkdir()
+    intact(*acquire(folder / "truth", detector=small), 120)
+    with h5py.File(folder / "truth/run.nxs") as file:
+        truth = file["entry/data/data"][()].reshape(120, 2, -1)
+    for policy in ("drop", "keep"):
+        here = folder / policy
+        here.mkdir()
+        program, summary = acquire(here, detector=small, frontend={"drop": 0.02, "fault_seed": 3}, ring={"incomplete": policy},
+                                   sinks=[{"raw": {"path": str(here / "run.raw"), "dataset": "raw", "keep_s": 1000}}, "verify"])
+        equal(program.process.returncode, 2, "exit status")
+        closes(summary)
+        done = run("cut", here / "run.raw", "--last", "1000s", here / "cut.nxs", folder=here)
+        equal(done.process.returncode, 0, done.err())
+        equal(run("audit", here / "cut.nxs", folder=here).process.returncode, 0, "exit status of audit")
+        with h5py.File(here / "cut.nxs") as file:
+            rows, images = file["entry/sluice/frames"], file["entry/data/data"][()].reshape(-1, 2, 64 * 64)
+            whole = rows["outcome"][()] == [name.decode() for name in rows["outcome_names"][()]].index("stored")
+            index, missing = rows["image_index"][()], rows["missing"][()]
+            equal(rows["sequence"][()].tolist(), list(range(120)), "rows")
+            equal((index >= 0).tolist(), whole.any(axis=1).tolist(), "frames with an image")
+            some = whole.any(axis=1) & ~whole.all(axis=1)
+            equal(bool(some.any()), policy == "keep", "frames of which one module is whole")
+            for k in np.flatnonzero(index >= 0):
+                for m in (0, 1):
+                    pixels = images[index[k], m]
+                    equal(bool(int(missing[k]) >> m & 1), not whole[k, m], f"the mask of frame {k}, module {m}")
+                    right = (pixels == truth[k, m]).all() if whole[k, m] else (pixels.view(np.uint8) == 255).all()
+                    check(right, f"pixels of frame {k}, module {m}")
 
 
 # ---- what goes wrong ----

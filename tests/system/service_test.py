@@ -50,6 +50,7 @@ def operations(folder):
         experiments(service)
         sessions(service)
         runs(service)
+        telegrams(service)
         service.ask("GET", "/openapi.json", status=200)
         service.ask("GET", "/", status=200)
         stream = Stream(service)
@@ -169,6 +170,15 @@ def runs(service):
     for query in ("limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "before=-1", "before=1e3", "limit=%", "limit=%zz", "l=1",
                   "limit=99999999999999999999", "token=" + "c" * 20):
         equal(service.ask("GET", f"/runs?{query}").status, 400, f"status of {query}")
+
+
+def telegrams(service):
+    """What they are is for telegram_test.py; here they are answered as the document says."""
+    space = 'xmlns="urn:sluice:telegram:1"'
+    answer = service.ask("POST", "/telegram", f'<telegram {space} version="1"><capabilities/><status to="x"/></telegram>'.encode(), status=200)
+    check(b'code="absent"' in answer.body and b'result="failed"' in answer.body, answer.body.decode())
+    check(b"DOCTYPE" in service.ask("POST", "/telegram", b"<!DOCTYPE a><a/>", status=400).body, "a document with a DOCTYPE")
+    service.ask("POST", "/telegram", status=400)
 
 
 def all_seen(service):

@@ -297,6 +297,9 @@ def messages(folder):
     run_fails("message", "silent", folder=folder, says=["nothing to do"])
     run_fails("message", "silent", "--text", "x", "--file", "blob", folder=folder, says=["exclude each other"])
     run_fails("message", "silent", "--file", folder, folder=folder, says=["it is no plain file"])
+    with open(folder / "large", "wb") as file:
+        file.truncate(65 << 20)
+    run_fails("message", "silent", "--file", "large", folder=folder, says=["the message has 68157440 bytes, more than the queue"])
 
 
 @case("sluice share: rows with rate and followers, nothing where there is none")

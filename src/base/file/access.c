@@ -157,6 +157,24 @@ static int name_it(int fd, const char *path)
 	return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
+/* The descriptor of a file that began without a name stays "deleted" in /proc, where HDF5 looks for
+ * the path: a descriptor that was opened by the name takes its place. -EEXIST: another file has
+ * taken the name meanwhile. */
+static int open_by_name(int fd, const char *path)
+{
+	struct stat unnamed, named;
+	int other = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (other < 0)
+		return errno == ENOENT || errno == ELOOP ? -EEXIST
+							 : sl_part_refused(path, "open", errno);
+	if (!fstat(fd, &unnamed) && !fstat(other, &named) && unnamed.st_dev == named.st_dev &&
+	    unnamed.st_ino == named.st_ino)
+		return other;
+	close(other);
+	return -EEXIST;
+}
+
 /* -EOPNOTSUPP: this file system or host has no unnamed files, or cannot name them. */
 static int create_unnamed(const char *path, mode_t mode, const struct sl_file_access *access)
 {
@@ -171,7 +189,7 @@ static int create_unnamed(const char *path, mode_t mode, const struct sl_file_ac
 			r = -EOPNOTSUPP;
 	}
 	if (!r)
-		return fd;
+		r = open_by_name(fd, path);
 	close(fd);
 	return r;
 }

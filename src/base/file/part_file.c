@@ -128,43 +128,78 @@ static int check_leftover(int fd, const char *path, long long *bytes)
 	return -EEXIST;
 }
 
-/* 0, with the descriptor in file->fd; -EAGAIN: the name went to another file meanwhile. */
-static int open_once(struct sl_part_file *file)
+/* The descriptor; -EAGAIN: the name went to another file meanwhile; -EBUSY, not logged: another
+ * process has it. *bytes: what an earlier run left in it. */
+static int open_own_once(const char *path, long long *bytes)
 {
-	int fd = open(file->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), r = 0;
 	bool found = fd < 0 && errno == EEXIST;
-	long long bytes = 0;
-	int r = 0;
 
+	*bytes = 0;
 	/* O_NONBLOCK: a pipe would wait for a reader. */
 	if (found)
-		fd = open(file->part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && found && errno == ENOENT)
 		return -EAGAIN;
 	if (fd < 0 && errno == ELOOP) {
-		sl_error("%s: is a symbolic link; remove it, or choose another path", file->part);
+		sl_error("%s: is a symbolic link; remove it, or choose another path", path);
 		return -ELOOP;
 	}
 	if (fd < 0)
-		return sl_part_refused(file->part, "create", errno);
+		return sl_part_refused(path, "create", errno);
 	/* A file system without locks has none to refuse. */
-	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		sl_error("%s: is being written by another run; choose another path", file->part);
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		r = -EBUSY;
-	}
 	if (!r && found)
-		r = check_leftover(fd, file->part, &bytes);
-	if (!r && !is_named(fd, file->part))
+		r = check_leftover(fd, path, bytes);
+	if (!r && !is_named(fd, path))
 		r = -EAGAIN;
-	if (!r && bytes && file->over && ftruncate(fd, 0))
+	if (r)
+		close(fd);
+	return r ? r : fd;
+}
+
+/* 0, with the descriptor in file->fd; -EAGAIN: the name went to another file meanwhile. */
+static int open_once(struct sl_part_file *file)
+{
+	long long bytes;
+	int fd = open_own_once(file->part, &bytes), r = 0;
+
+	if (fd == -EBUSY)
+		sl_error("%s: is being written by another run; choose another path", file->part);
+	if (fd < 0)
+		return fd;
+	if (bytes && file->over && ftruncate(fd, 0))
 		r = sl_part_refused(file->part, "empty", errno);
-	else if (!r && bytes && !file->over)
+	else if (bytes && !file->over)
 		r = keep_leftover(file->part, bytes);
 	if (r)
 		close(fd);
 	else
 		file->fd = fd;
 	return r;
+}
+
+static int contended(const char *path)
+{
+	sl_error("%s: is made and removed by other programs all the time; choose another path",
+		 path);
+	return -EAGAIN;
+}
+
+int sl_own_file_open(const char *path, long long *bytes)
+{
+	int fd = -EAGAIN;
+
+	for (unsigned i = 0; i < ATTEMPTS && fd == -EAGAIN; i++)
+		fd = open_own_once(path, bytes);
+	return fd == -EAGAIN ? contended(path) : fd;
+}
+
+void sl_own_file_remove(int fd, const char *path)
+{
+	if (is_named(fd, path))
+		unlink(path);
 }
 
 /* The file gets its name by a rename, which would put it in the place of a device. */
@@ -213,9 +248,7 @@ static int open_part(const char *path, bool over, struct sl_part_file *file)
 	if (!r)
 		return 0;
 	if (r == -EAGAIN)
-		sl_error("%s: is made and removed by other programs all the time; choose another "
-			 "path",
-			 file->part);
+		contended(file->part);
 undo_file:
 	sl_part_file_leave(file);
 	return r;
@@ -408,9 +441,7 @@ int sl_output_open(const char *path)
 			close(fd);
 	}
 	if (r == -EAGAIN)
-		sl_error("%s: is made and removed by other programs all the time; choose another "
-			 "path",
-			 path);
+		contended(path);
 	return r ? r : fd;
 }
 

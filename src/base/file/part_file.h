@@ -84,6 +84,15 @@ int sl_folder_sync(const char *path);
 /* Rename without replacing what is there: -EEXIST. Not logged. */
 int sl_rename_new(const char *from, const char *to);
 
+/* A file that one run after another goes on with, such as a journal: new, or as the run before left
+ * it, if it is an ordinary file of this user with no other name, and no symbolic link. Locked.
+ * *bytes: what it holds. The descriptor, or -errno, logged; -EBUSY, not logged: another process has
+ * it. */
+int sl_own_file_open(const char *path, long long *bytes);
+
+/* `path` goes, if it is still the name of this file. */
+void sl_own_file_remove(int fd, const char *path);
+
 /* A file that other programs may read while it grows, under its own name from the beginning:
  * locked, emptied if it is there, never through a symbolic link. Every write goes to its end, so
  * that a file that another program has cut stays too short. The descriptor, or -errno, logged;

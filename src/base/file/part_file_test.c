@@ -264,6 +264,49 @@ static void a_leftover_that_cannot_be_ours_stays(void **state)
 	has(part, "data");
 }
 
+/* A journal: new, then as it was left, and one process at a time has it. */
+static void an_own_file_is_gone_on_with(void **state)
+{
+	long long bytes = 7;
+	int fd = sl_own_file_open(path, &bytes);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bytes, 0);
+	assert_int_equal(write(fd, "data", 4), 4);
+	assert_int_equal(sl_own_file_open(path, &bytes), -EBUSY);
+	close(fd);
+	fd = sl_own_file_open(path, &bytes);
+	assert_true(fd >= 0);
+	assert_int_equal(bytes, 4);
+	has(path, "data");
+	sl_own_file_remove(fd, path);
+	is_absent(path);
+	put(path, "another");
+	sl_own_file_remove(fd, path);
+	has(path, "another");
+	close(fd);
+}
+
+static void a_file_that_is_not_our_own_is_not_used(void **state)
+{
+	long long bytes;
+
+	put(part, "data");
+	assert_int_equal(link(part, path), 0);
+	assert_int_equal(sl_own_file_open(path, &bytes), -EEXIST);
+	has(part, "data");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(part, path), 0);
+	assert_int_equal(sl_own_file_open(path, &bytes), -ELOOP);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(sl_own_file_open(path, &bytes), -EEXIST);
+	assert_int_equal(unlink(path), 0);
+	put(path, "");
+	if (!chown(path, 1, (gid_t)-1)) /* as root */
+		assert_int_equal(sl_own_file_open(path, &bytes), -EEXIST);
+}
+
 static void an_output_has_one_writer(void **state)
 {
 	int fd = sl_output_open(path);
@@ -387,6 +430,8 @@ int main(void)
 		CASE(what_a_killed_run_left_is_kept),
 		CASE(an_empty_one_is_used),
 		CASE(a_leftover_that_cannot_be_ours_stays),
+		CASE(an_own_file_is_gone_on_with),
+		CASE(a_file_that_is_not_our_own_is_not_used),
 		CASE(an_output_has_one_writer),
 		CASE(an_output_that_others_change_is_noticed),
 		CASE(two_writers_never_share_a_file),

@@ -18,7 +18,7 @@ struct ctl_options {
 	bool json, wait, keep;
 	double timeout_s;
 	uint32_t interval_ms;
-	char reason[16];
+	char reason[16], telegram[1024];
 	char host[1024], token_file[1024], ca[1024], name[64];
 };
 
@@ -42,6 +42,9 @@ static const struct sl_option options[] = {
 	SL_STRING(struct ctl_options, ca, "",
 		  "of --host: certificates to trust, as PEM; empty: those of the system"),
 	SL_STRING(struct ctl_options, name, "", "of open: the name of the session"),
+	SL_STRING(struct ctl_options, telegram, "",
+		  "carry out the requests of this XML document (-: standard input), and print the "
+		  "reply; no NAME"),
 	SL_OPTION_END,
 };
 
@@ -392,6 +395,13 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 		return err > 0 ? 0 : SL_RESULT_ERROR;
 	if (c.options.host[0])
 		return on_host(&c);
+	if (c.options.telegram[0] && c.args.plains) {
+		sl_error("'%s': with --telegram the document says which session; usage: sluice %s",
+			 c.args.plain[0], command->usage);
+		return SL_RESULT_ERROR;
+	}
+	if (c.options.telegram[0])
+		return sl_cmd_telegram(c.options.telegram);
 	if (c.args.plains < 1) {
 		sl_error("which session? sluice ps lists them; usage: sluice %s", command->usage);
 		return SL_RESULT_ERROR;

@@ -22,27 +22,27 @@ enum { LOOK_MS = 200, PATH = 600, FILE_BYTES = 1 << 20, TOKEN = 256 };
 
 struct call {
 	const struct sl_ctl_host *o;
-	struct sl_host *host;
+	struct sl_api *host;
 };
 
 /* ---- answers ---- */
 
 static int no_answer(const struct call *c)
 {
-	sl_error("%s: %s", c->o->url, sl_host_problem(c->host));
+	sl_error("%s: %s", c->o->url, sl_api_problem(c->host));
 	return 1;
 }
 
-static int refused(const struct call *c, const struct sl_host_answer *answer)
+static int refused(const struct call *c, const struct sl_api_answer *answer)
 {
 	if (c->o->json)
 		fwrite(answer->body, 1, answer->bytes, stdout);
 	else
-		sl_host_print_error(stderr, answer);
+		sl_api_print_error(stderr, answer);
 	return 1;
 }
 
-static void print_session(const struct sl_host_answer *answer)
+static void print_session(const struct sl_api_answer *answer)
 {
 	struct sl_remote_status s;
 
@@ -65,7 +65,7 @@ static bool is_session(const char *path)
 }
 
 /* What was asked for: a table or a few lines, else the bytes as they are. */
-static void show(const struct call *c, const char *path, const struct sl_host_answer *answer)
+static void show(const struct call *c, const char *path, const struct sl_api_answer *answer)
 {
 	bool json = !strcmp(answer->type, "application/json");
 
@@ -73,7 +73,7 @@ static void show(const struct call *c, const char *path, const struct sl_host_an
 		return;
 	if (!c->o->json && is_session(path))
 		print_session(answer);
-	else if (c->o->json || !sl_host_print(stdout, path, answer)) {
+	else if (c->o->json || !sl_api_print(stdout, path, answer)) {
 		fwrite(answer->body, 1, answer->bytes, stdout);
 		if (json && answer->body[answer->bytes - 1] != '\n')
 			putchar('\n');
@@ -82,13 +82,13 @@ static void show(const struct call *c, const char *path, const struct sl_host_an
 }
 
 /* What was done: the name or state that it led to. */
-static void show_done(const struct call *c, const struct sl_host_answer *answer)
+static void show_done(const struct call *c, const struct sl_api_answer *answer)
 {
 	char text[128];
 
-	sl_host_text(answer, "name", text, sizeof(text));
+	sl_api_text(answer, "name", text, sizeof(text));
 	if (!text[0])
-		sl_host_text(answer, "state", text, sizeof(text));
+		sl_api_text(answer, "state", text, sizeof(text));
 	if (!c->o->json && text[0])
 		puts(text);
 	else if (answer->bytes)
@@ -100,8 +100,8 @@ static void show_done(const struct call *c, const struct sl_host_answer *answer)
 static int call(struct call *c, const char *method, const char *path, const char *type, char *body,
 		size_t bytes)
 {
-	struct sl_host_answer answer;
-	int err = sl_host_call(c->host, method, path, type, body ? body : "", bytes, &answer),
+	struct sl_api_answer answer;
+	int err = sl_api_call(c->host, method, path, type, body ? body : "", bytes, &answer),
 	    status = 0;
 
 	free(body);
@@ -113,7 +113,7 @@ static int call(struct call *c, const char *method, const char *path, const char
 		show(c, path, &answer);
 	else
 		show_done(c, &answer);
-	sl_host_free(&answer);
+	sl_api_free(&answer);
 	return status;
 }
 
@@ -171,16 +171,16 @@ static int do_wait(struct call *c, const char *name, const char *const *state, u
 
 	snprintf(path, sizeof(path), API "/sessions/%s", name);
 	while (sl_clock_ns() < end_ns) {
-		struct sl_host_answer answer;
+		struct sl_api_answer answer;
 		struct sl_remote_status s = {.bytes = 0};
 		bool over;
 
-		if (sl_host_call(c->host, "GET", path, NULL, NULL, 0, &answer))
+		if (sl_api_call(c->host, "GET", path, NULL, NULL, 0, &answer))
 			return no_answer(c);
 		if (answer.status >= 400) {
 			int status = refused(c, &answer);
 
-			sl_host_free(&answer);
+			sl_api_free(&answer);
 			return status;
 		}
 		sl_remote_status_of(answer.body, &s, sizeof(s));
@@ -188,10 +188,10 @@ static int do_wait(struct call *c, const char *name, const char *const *state, u
 		for (unsigned i = 0; i < states; i++)
 			if (!strcmp(s.state, state[i]) || over) {
 				show(c, path, &answer);
-				sl_host_free(&answer);
+				sl_api_free(&answer);
 				return strcmp(s.state, state[i]) ? 1 : over ? exit_of(&s) : 0;
 			}
-		sl_host_free(&answer);
+		sl_api_free(&answer);
 		sl_clock_sleep_until(sl_clock_ns() + LOOK_MS * UINT64_C(1000000));
 	}
 	sl_error("%s: the state did not come within %g s", name, c->o->timeout_s);
@@ -201,7 +201,7 @@ static int do_wait(struct call *c, const char *name, const char *const *state, u
 static bool watch_one(void *arg, const char *name, const char *data)
 {
 	struct call *c = arg;
-	const struct sl_host_answer answer = {.body = (char *)data, .bytes = strlen(data)};
+	const struct sl_api_answer answer = {.body = (char *)data, .bytes = strlen(data)};
 
 	if (strcmp(name, "status") != 0)
 		return true;
@@ -214,15 +214,15 @@ static bool watch_one(void *arg, const char *name, const char *data)
 
 static int do_watch(struct call *c, const char *name)
 {
-	struct sl_host_answer answer;
+	struct sl_api_answer answer;
 	char path[PATH];
 	int err, status;
 
 	snprintf(path, sizeof(path), API "/events?session=%s&interval_ms=%u", name,
 		 c->o->interval_ms);
-	err = sl_host_events(c->host, path, watch_one, c, &answer);
+	err = sl_api_events(c->host, path, watch_one, c, &answer);
 	status = err == -EPROTO ? refused(c, &answer) : err ? no_answer(c) : 0;
-	sl_host_free(&answer);
+	sl_api_free(&answer);
 	return status;
 }
 
@@ -244,7 +244,7 @@ static int do_change(struct call *c, const char *name, const char *verb)
 			continue;
 		snprintf(path, sizeof(path), API "/sessions/%s/%s", name, verb);
 		status = call_json(c, "POST", path,
-				   sl_host_reason_body(calls[i].reasoned ? c->o->reason : NULL));
+				   sl_api_reason_body(calls[i].reasoned ? c->o->reason : NULL));
 		return status || !c->o->wait ? status : do_wait(c, name, &calls[i].leads_to, 1);
 	}
 	sl_error("no call is named '%s'; see sluice ctl --help", verb);
@@ -271,11 +271,11 @@ static int do_verb(struct call *c, const char *name, const char *verb, const cha
 	    (!strcmp(verb, "metadata") && !words))
 		return call(c, "GET", path, NULL, NULL, 0);
 	if (!strcmp(verb, "metadata")) {
-		body = sl_host_metadata_body(word, words, c->o->keep, &wrong);
+		body = sl_api_metadata_body(word, words, c->o->keep, &wrong);
 		return body ? call_json(c, "PATCH", path, body) : wrong_word(word, wrong);
 	}
 	if (!strcmp(verb, "configure")) {
-		body = sl_host_start_body(NULL, NULL, word, words, c->o->set, c->o->sets, &wrong);
+		body = sl_api_start_body(NULL, NULL, word, words, c->o->set, c->o->sets, &wrong);
 		return body ? call_json(c, "POST", path, body) : wrong_word(word, wrong);
 	}
 	return do_change(c, name, verb);
@@ -292,8 +292,8 @@ static int do_open(struct call *c, const char *const *word, unsigned words)
 		sl_error("open which experiment? sluice ctl --host URL experiments lists them");
 		return 1;
 	}
-	body = sl_host_start_body(word[0], c->o->name, word + 1, words - 1, c->o->set, c->o->sets,
-				  &wrong);
+	body = sl_api_start_body(word[0], c->o->name, word + 1, words - 1, c->o->set, c->o->sets,
+				 &wrong);
 	return body ? call_json(c, "POST", API "/sessions", body) : wrong_word(word + 1, wrong);
 }
 
@@ -301,7 +301,7 @@ static int do_open(struct call *c, const char *const *word, unsigned words)
 static int do_experiment(struct call *c, const char *verb, const char *const *word, unsigned words)
 {
 	char path[PATH], *body = NULL;
-	struct sl_host_answer answer;
+	struct sl_api_answer answer;
 	size_t bytes = 0;
 
 	if (!words || (!strcmp(verb, "put") && words < 2)) {
@@ -319,22 +319,22 @@ static int do_experiment(struct call *c, const char *verb, const char *const *wo
 		return call(c, "POST", path, body ? "text/yaml" : NULL, body, bytes);
 	}
 	free(body);
-	if (sl_host_call(c->host, "GET", path, NULL, NULL, 0, &answer))
+	if (sl_api_call(c->host, "GET", path, NULL, NULL, 0, &answer))
 		return no_answer(c);
 	if (answer.status >= 400 || c->o->json) {
 		int status = answer.status >= 400 ? refused(c, &answer) : 0;
 
 		if (!status)
 			show(c, path, &answer);
-		sl_host_free(&answer);
+		sl_api_free(&answer);
 		return status;
 	}
 	body = malloc(answer.bytes + 1);
 	if (body)
-		sl_host_text(&answer, "text", body, answer.bytes + 1);
+		sl_api_text(&answer, "text", body, answer.bytes + 1);
 	fputs(body ? body : "", stdout);
 	free(body);
-	sl_host_free(&answer);
+	sl_api_free(&answer);
 	return 0;
 }
 
@@ -398,7 +398,7 @@ int sl_ctl_host(const struct sl_ctl_host *o)
 {
 	struct call c = {.o = o};
 	char token[TOKEN] = "", why[600];
-	struct sl_host_options options = {.url = o->url, .ca = o->ca[0] ? o->ca : NULL};
+	struct sl_api_options options = {.url = o->url, .ca = o->ca[0] ? o->ca : NULL};
 	int status;
 
 	if (o->token_file[0] &&
@@ -407,13 +407,13 @@ int sl_ctl_host(const struct sl_ctl_host *o)
 		return 1;
 	}
 	options.token = token[0] ? token : NULL;
-	status = sl_host_open(&options, &c.host, why, sizeof(why));
+	status = sl_api_open(&options, &c.host, why, sizeof(why));
 	explicit_bzero(token, sizeof(token));
 	if (status) {
 		sl_error("--host: %s", why);
 		return 1;
 	}
 	status = do_words(&c, o->word, o->words);
-	sl_host_close(c.host);
+	sl_api_close(c.host);
 	return status;
 }

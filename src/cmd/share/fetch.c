@@ -123,7 +123,8 @@ static void failed(const struct fetch *f, int err)
 		sl_follow_failed(f->url, err);
 }
 
-/* The writer may publish its first element later, or change the layout meanwhile. */
+/* The writer may publish its first element later, take long to fill the only place, or change the
+ * layout meanwhile. */
 static int fetch(struct fetch *f)
 {
 	uint64_t end_ns = sl_clock_ns() + (uint64_t)(f->options.timeout_s * 1e9);
@@ -134,7 +135,7 @@ static int fetch(struct fetch *f)
 		if (!err)
 			return 0;
 		if ((err == -ESTALE && f->n != UINT64_MAX) ||
-		    (err != -ESTALE && err != -ENODATA && err != -ETIMEDOUT) ||
+		    (err != -ESTALE && err != -ENODATA && err != -ETIMEDOUT && err != -EAGAIN) ||
 		    sl_clock_ns() >= end_ns) {
 			failed(f, err);
 			return err;

@@ -113,6 +113,11 @@ static int say(const char *url, const struct message_options *o, struct sl_follo
 	free(data);
 	if (err == -EAGAIN)
 		sl_error("%s: its writer has not taken messages for %d s", url, SEND_MS / 1000);
+	else if (err == -EMSGSIZE)
+		sl_error("%s: the message has %" PRIu64
+			 " bytes, more than the queue of the share's "
+			 "writer holds (queue_bytes of its options)",
+			 url, bytes);
 	else if (err)
 		sl_follow_failed(url, err);
 	return err;

@@ -49,14 +49,15 @@ static const char *verdict(const struct sl_share_note *note)
 	return note->keep ? "kept" : "rejected";
 }
 
-/* Lists whose length a line tells. Those about events have the same one: one of them is enough. */
+/* Lists whose length a line tells. Those about events, and those about the places of peaks, have
+ * the same one: one of them is enough. */
 static bool counts(const struct sl_share_description *d, const struct sl_share_note *note,
 		   uint32_t i)
 {
-	const char *name = d->array[i].name;
+	const char *name = d->array[i].name, *end = strrchr(name, '_');
 
 	return d->array[i].ragged && !(note->absent >> i & 1) && strcmp(name, "event_score") != 0 &&
-	       strcmp(name, "event_keep") != 0;
+	       strcmp(name, "event_keep") != 0 && !(end && !strcmp(end, "_image"));
 }
 
 void sl_print_element(const struct sl_share_description *d, const struct sl_follow_element *e,

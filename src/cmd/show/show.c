@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "picture/picture.h"
 #include "experiment/experiment.h"
+#include "picture/picture.h"
 #include "session/outputs.h"
 
 struct show_options {

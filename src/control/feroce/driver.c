@@ -33,6 +33,7 @@ static int open(void *state, const struct sl_control_env *env)
 			 .bare = !e->feroce.record,
 			 .frames = all == UINT64_MAX ? 0 : all,
 			 .darks = sl_detector_darks(&e->run),
+			 .first_ms = (uint32_t)(e->feroce.first_s * 1000),
 			 .silence_ms = (uint32_t)(e->feroce.silence_s * 1000)},
 	};
 

@@ -10,7 +10,8 @@
  *            A front end says nothing while it sends, so how far it has come is what was seen of
  *            it. It is over when all frames of the run are there, when it closes, or, after a stop,
  *            when it has filled the slots that were open or rests. A front end that has begun and
- *            then is silent for silence_ms is gone.
+ *            then is silent for silence_ms is gone, and so is one of which nothing came for
+ *            first_ms after the start.
  *            Answers can be lost, so requests come again and get the same answer; but after its
  *            first data an OPEN is not answered: it would be a front end that starts over at the
  *            first PSN, and what it then sent would look like packets that had been received. An
@@ -37,7 +38,8 @@ struct sl_feroce_options {
 	bool bare; /* blocks come without a record */
 	uint64_t frames;
 	struct sl_darks darks;
-	uint32_t silence_ms; /* 0: a front end may be silent for ever */
+	uint32_t first_ms;   /* from the start to its first packet; 0: any time */
+	uint32_t silence_ms; /* afterwards; 0: a front end may be silent for ever */
 	uint32_t devices;
 	uint32_t device[SL_FEROCE_SEATS]; /* to be asked: IPv4, host order */
 };

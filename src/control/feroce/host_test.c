@@ -664,6 +664,34 @@ static void silence_after_the_first_data_is_an_end(void **state)
 	expect(w, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
 }
 
+/* Until its first packet there is a limit of its own, from the start of the run. */
+static void nothing_within_first_s_is_an_end(void **state)
+{
+	struct sl_feroce_options options = plain;
+	struct world *w;
+
+	options.modules = 2;
+	options.first_ms = SILENCE_MS / 2;
+	w = world_with(&options);
+	ask_open(w, DEVICE, QPN);
+	ask_open(w, OTHER, QPN);
+	pass(w, 2 * SILENCE_MS); /* the run has not begun */
+	assert_int_equal(w->gone, 0);
+	sl_feroce_host_start(&w->host);
+	pass(w, 10);
+	arrive(w, 0, 1, 1);
+	pass(w, SILENCE_MS / 2 - 100);
+	assert_int_equal(w->gone, 0);
+	pass(w, 200);
+	assert_int_equal(w->gone, 1);
+	assert_int_equal(w->last_module, 1);
+	pass(w, SILENCE_MS / 2 - 200); /* the other has begun: it may be silent for longer */
+	assert_int_equal(w->gone, 1);
+	pass(w, 300);
+	assert_int_equal(w->gone, 2);
+	assert_int_equal(w->last_module, 0);
+}
+
 static void who_waits_for_a_slot_is_not_silent(void **state)
 {
 	struct world *w = one_runs();
@@ -991,6 +1019,7 @@ int main(void)
 		CASE(silence_after_the_first_data_is_an_end),
 		CASE(who_waits_for_a_slot_is_not_silent),
 		CASE(no_limit_of_silence),
+		CASE(nothing_within_first_s_is_an_end),
 		CASE(a_count_that_is_not_taken_makes_it_gone),
 		CASE(one_ends_the_other_goes_on),
 		CASE(a_close_of_ours_is_repeated_until_answered),

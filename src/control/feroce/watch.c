@@ -9,7 +9,8 @@ enum {
 	ASK_MS = 1000, /* between OPEN requests: a core gives each a queue pair of its own */
 	CLOSE_MS = 200,
 	CLOSE_TRIES = 3,
-	FIRST_MS = 10000, /* without a packet: worth a word, as a trigger may still come */
+	TELL_MS = 10000,  /* without a packet: worth a word, as a trigger may still come */
+	GRACE_MS = 10000, /* for a CLOSE after a failed connection, without a limit of silence */
 };
 
 /* Tell a front end that its queue pair is no longer needed. */
@@ -28,11 +29,27 @@ static bool awaits_close(const struct sl_feroce_seat *seat)
 static void lose(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
 	seat->phase = SL_FEROCE_SEAT_OVER;
-	sl_warn(seat->seen.failed ? "the front end of module %u is lost: its reliable connection "
-				    "failed"
-				  : "the front end of module %u fell silent",
-		sl_feroce_host_module(host, seat));
 	host->ops->source_lost(host->arg, sl_feroce_host_module(host, seat));
+}
+
+/* The user learns which option ended it. */
+static void lose_silent(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
+{
+	uint32_t module = sl_feroce_host_module(host, seat);
+
+	if (seat->seen.failed)
+		sl_warn("the front end of module %u is lost: its reliable connection failed",
+			module);
+	else if (seat->seen.reached > seat->seen.first)
+		sl_warn("the front end of module %u fell silent: nothing came for %g s "
+			"(feroce.silence_s)",
+			module, host->options.silence_ms * 1e-3);
+	else
+		sl_warn("the front end of module %u at %u.%u.%u.%u is given up: nothing came of it "
+			"within %g s (feroce.first_s); its frames are missing",
+			module, seat->ip >> 24, seat->ip >> 16 & 255, seat->ip >> 8 & 255,
+			seat->ip & 255, host->options.first_ms * 1e-3);
+	lose(host, seat);
 }
 
 void sl_feroce_host_end(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
@@ -55,17 +72,19 @@ static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 	seat->phase = SL_FEROCE_SEAT_OVER;
 	if (host->ops->count(host->arg, sl_feroce_host_module(host, seat), next, next, 0, true, why,
 			     sizeof(why))) {
-		sl_warn("%s", why);
+		sl_warn("the front end of module %u is lost: %s", sl_feroce_host_module(host, seat),
+			why);
 		lose(host, seat);
 	}
 }
 
-/* A front end may wait for its trigger for as long as it likes: only what has begun can fall
- * silent. */
+/* A front end may wait for its trigger for as long as it likes, unless there is a limit for that,
+ * too. */
 static enum sl_watch_says look(struct sl_feroce_host *host, struct sl_feroce_seat *seat,
 			       uint64_t now_ns)
 {
-	const struct sl_watch_limits limits = {.silence_ns = host->options.silence_ms * MS};
+	const struct sl_watch_limits limits = {.first_ns = host->options.first_ms * MS,
+					       .silence_ns = host->options.silence_ms * MS};
 
 	host->ops->progress(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
 	return sl_watch_module(&seat->watch, &limits, &seat->seen, now_ns);
@@ -74,20 +93,23 @@ static enum sl_watch_says look(struct sl_feroce_host *host, struct sl_feroce_sea
 /* A front end may wait for its trigger for hours, but a stray OPEN looks the same. */
 static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
-	if (seat->told || seat->seen.reached ||
-	    now_ns - seat->watch.quiet_since_ns <= FIRST_MS * MS)
+	if (seat->told || seat->seen.reached || now_ns - seat->watch.quiet_since_ns <= TELL_MS * MS)
 		return;
 	seat->told = true;
-	sl_warn("module %u: its front end at %u.%u.%u.%u has a plan and has sent nothing for %d s",
+	sl_warn("module %u: its front end at %u.%u.%u.%u has a plan and has sent nothing for %d "
+		"s%s",
 		sl_feroce_host_module(host, seat), seat->ip >> 24, seat->ip >> 16 & 255,
-		seat->ip >> 8 & 255, seat->ip & 255, FIRST_MS / 1000);
+		seat->ip >> 8 & 255, seat->ip & 255, TELL_MS / 1000,
+		host->options.first_ms ? ""
+				       : "; the run waits for it without a limit "
+					 "(feroce.first_s)");
 }
 
 /* Its connection has failed. It may still close in good order, for as long as it may be silent. */
 static bool has_failed(const struct sl_feroce_host *host, struct sl_feroce_seat *seat,
 		       uint64_t now_ns)
 {
-	uint64_t grace_ms = host->options.silence_ms ? host->options.silence_ms : FIRST_MS;
+	uint64_t grace_ms = host->options.silence_ms ? host->options.silence_ms : GRACE_MS;
 
 	if (!seat->seen.failed)
 		return false;
@@ -105,7 +127,7 @@ static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint
 	if (o->frames && seat->seen.reached >= o->frames && sl_progress_between_blocks(&seat->seen))
 		finish(host, seat, o->frames);
 	else if (says == SL_WATCH_SILENT || has_failed(host, seat, now_ns))
-		lose(host, seat);
+		lose_silent(host, seat);
 }
 
 /* A front end that cannot go on, or does not, is let go; a block under way may be finished. */
@@ -180,8 +202,12 @@ void sl_feroce_host_abandon(struct sl_feroce_host *host)
 {
 	for (uint32_t i = 0; i < host->options.modules; i++)
 		if (host->seat[i].phase == SL_FEROCE_SEAT_RUNNING ||
-		    host->seat[i].phase == SL_FEROCE_SEAT_STOPPING)
+		    host->seat[i].phase == SL_FEROCE_SEAT_STOPPING) {
+			sl_warn("the front end of module %u is left behind: it did not come to "
+				"rest",
+				i);
 			lose(host, &host->seat[i]);
+		}
 }
 
 void sl_feroce_host_bye(struct sl_feroce_host *host)

@@ -14,8 +14,8 @@
  *            What a killed writer leaves is whole up to the last flush (recover.h): each flush adds
  *            a row to /entry/sluice/flushed of the data file, which says how many rows each series
  *            had.
- * Threads:   those of the file. A thread of its own syncs and checks data files meanwhile, where
- *            HDF5 is thread-safe.
+ * Threads:   those of the file. A thread of its own (sync.h) syncs and checks data files meanwhile,
+ *            where HDF5 is thread-safe.
  * Errors:    as file.h; an error of a data file sticks to the master.
  * Cost:      a flush writes the chunks that are not full once more, and waits for no disk. */
 #ifndef SL_HDF5_ROLLED_ROLLED_H

@@ -2,8 +2,13 @@
  *
  * Model:     jobs in order: make what was written to a data file by now durable (flush), or check
  *            and publish one that HDF5 has closed. Flushes of one file that wait are one job.
+ *            The owner's thread is the one that writes by HDF5. This thread calls HDF5 only to
+ *            open a closed file again and look up at most SL_H5_SAMPLES chunks of each series
+ *            (samples.c); it syncs, and reads these chunks, by the file's descriptor.
  * Threads:   one owner asks; any thread may read the mark.
- * Ownership: a closed file belongs to this thread, and is freed. */
+ * Ownership: a closed file belongs to this thread, and is freed.
+ * Cost:      HDF5's lock is taken for each call, not for the whole check: a write of the owner
+ *            waits for one call at most. */
 #ifndef SL_HDF5_ROLLED_SYNC_H
 #define SL_HDF5_ROLLED_SYNC_H
 

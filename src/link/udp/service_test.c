@@ -228,6 +228,50 @@ static void a_misplaced_write_fails_a_reliable_connection(void **state)
 	rig_free(rig);
 }
 
+/* WRITEs of zero bytes, plain and with an immediate, in the place of frame 0: no key is checked
+ * (InfiniBand C9-88), a reliable connection acknowledges them and stays alive, and no packet of
+ * the block counts as received. */
+static void messages_of_nothing_are_taken_and_do_nothing(void **state)
+{
+	struct rig *rig = rig_of(*state);
+	struct sl_write write[64] = {0};
+	uint32_t n, done = 0;
+	uint64_t ns;
+
+	if (rig->operation == SL_OPERATION_SEND) {
+		rig_free(rig);
+		return;
+	}
+	rig_make_ready(rig);
+	n = rig->plan[0].packets;
+	for (uint32_t i = 0; i < n; i++)
+		write[i] = (struct sl_write){
+			.va = 12345,
+			.position = sl_plan_position(&rig->plan[0], 0, (i + 1) * RIG_PMTU),
+			.rkey = rig->plan[0].rkey ^ 1,
+			.psn = (rig->plan[0].first_psn + i) & 0xffffff,
+			.flags = i % 2 ? SL_WRITE_IMM : 0,
+			.imm = i,
+		};
+	write[n - 1].position = sl_plan_position(&rig->plan[0], 1, 0);
+	for (int tries = 0; tries < 300 && done < n; tries++) {
+		int sent = rig->link->sending->post(rig->source, rig->plan[0].transfer,
+						    write + done, n - done);
+
+		assert_true(sent >= 0);
+		done += (uint32_t)sent;
+		rig_poll(rig);
+	}
+	assert_int_equal(rig_send(rig, 1, 0), 0);
+	settle(rig, 1, 0);
+	assert_true(rig_arrived(rig, 1, 0) && rig_intact(rig, 1, 0));
+	assert_int_equal(rig_dropped(rig, SL_DROP_RANGE), n);
+	assert_int_equal(rig_dropped_all(rig), n);
+	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0), 0);
+	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
+	rig_free(rig);
+}
+
 /* Longer than the front end's own patience with data; a credit waits for it. */
 static void a_front_end_that_pauses_finds_its_connection_alive(void **state)
 {
@@ -297,6 +341,7 @@ static const struct {
 	CASE(a_reliable_source_without_credits_is_asked_to_come_again),
 	CASE(a_wrong_key_fails_a_reliable_connection_and_says_so),
 	CASE(a_misplaced_write_fails_a_reliable_connection),
+	CASE(messages_of_nothing_are_taken_and_do_nothing),
 	CASE(a_front_end_that_pauses_finds_its_connection_alive),
 	CASE(a_receiver_that_is_gone_ends_a_reliable_connection),
 };

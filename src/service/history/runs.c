@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sluice/outcome.h>
+
 #include "client/text.h"
 #include "service/history/private.h"
 
@@ -56,7 +58,7 @@ static bool ends_with(const char *name, const char *ending)
 {
 	size_t n = strlen(name), m = strlen(ending);
 
-	return n > m && !strcmp(name + n - m, ending);
+	return n >= m && !strcmp(name + n - m, ending);
 }
 
 static void find_in(int folder, const char *ending, char *name, size_t bytes)
@@ -214,11 +216,26 @@ static json_int_t frames_of(const json_t *result)
 	return json_integer_value(json_object_get(json_object_get(result, "frames"), "settled"));
 }
 
-static json_int_t lost_of(const json_t *result)
+static json_int_t outcome_of(const json_t *result, enum sl_outcome outcome)
 {
 	const json_t *total = json_object_get(json_object_get(result, "ledger"), "total");
 
-	return json_integer_value(json_object_get(json_object_get(total, "outcomes"), "lost"));
+	return json_integer_value(
+		json_object_get(json_object_get(total, "outcomes"), sl_outcome_name(outcome)));
+}
+
+static json_int_t lost_of(const json_t *result)
+{
+	return outcome_of(result, SL_LOST);
+}
+
+static json_int_t damaged_of(const json_t *result)
+{
+	json_int_t total = 0;
+
+	for (int outcome = SL_INCOMPLETE; outcome < SL_LOST; outcome++)
+		total += outcome_of(result, (enum sl_outcome)outcome);
+	return total;
 }
 
 static json_t *pictured(int folder)
@@ -276,6 +293,8 @@ static json_t *make_row(struct sl_history *h, uint64_t run, int folder, enum sl_
 	json_object_set_new(row, "frames",
 			    result ? json_integer(sum(result, frames_of)) : json_null());
 	json_object_set_new(row, "lost", result ? json_integer(sum(result, lost_of)) : json_null());
+	json_object_set_new(row, "damaged",
+			    result ? json_integer(sum(result, damaged_of)) : json_null());
 	json_object_set_new(row, "picture",
 			    state == SL_RUN_LIVES ? json_false() : pictured(folder));
 	if (!result)

@@ -108,11 +108,14 @@ static void nothing_is_copied_for_nobody(void **state)
 	assert_null(view.element);
 	sl_image_follow_look(&follow, sl_clock_ns() + 60 * SECOND); /* a viewer who stays */
 	for (uint64_t n = 1; n < 4; n++) {
-		do {
+		uint64_t id = UINT64_MAX;
+
+		while (id != n - 1) {
 			wait_for_bell();
 			sl_image_follow_view(&follow, &view);
+			id = view.element ? view.element->id : UINT64_MAX;
 			sl_image_element_release(view.element);
-		} while (!view.element || view.element->id != n - 1);
+		}
 		share_push(share, n);
 	}
 	stop();
@@ -207,11 +210,12 @@ static void arrays_are_copied_once_they_are_wanted(void **state)
 	sl_image_element_release(view.element);
 	sl_share_close(share); /* what was published can still be had */
 	sl_image_follow_want(&follow, 1);
-	do {
+	for (uint64_t held = 0; held != 3;) {
 		wait_for_bell();
 		sl_image_follow_view(&follow, &view);
+		held = view.element->held;
 		sl_image_element_release(view.element);
-	} while (view.element->held != 3);
+	}
 	view = look();
 	other = sl_image_element_array(view.element, 1);
 	assert_true(other[0] == 0x11111111 && other[1024 * 1024 - 1] == 0x11111111);

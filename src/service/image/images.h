@@ -4,16 +4,17 @@
  *            the first request and ends a minute after the last one. A request is a text
  *            (request.h); its answer comes later, by a function, exactly once: from the process, or
  *            "busy" (503) when that has crashed twice, does not answer in time, or there is too
- *            much to do. A process that is asked and has answered nothing for `stalled_ms` is killed;
- *            the next request starts another.
+ *            much to do. A process that is asked and has answered nothing for `stalled_ms` is
+ *            killed; the next request starts another.
  * Threads:   any thread asks, and never waits. One thread of its own talks to the processes and
  *            calls `done`, which must not block.
- * Ownership: a body belongs to `done`'s owner: sl_image_body_free(), from any thread, before
+ * Ownership: a body belongs to the owner of `done`: sl_image_body_free(), from any thread, before
  *            sl_image_service_close().
  * Sessions:  no process is started for a session that does not live: 404. One that has ended keeps
  *            its process, and the last image, until no viewer asks for it any longer.
- * Bounds:    SL_IMAGE_SERVICE_PROCESSES sessions, SL_IMAGE_SERVICE_CALLS requests, SL_IMAGE_SERVICE_BYTES of bodies that
- *            are not freed yet; what is more is answered by "busy". */
+ * Bounds:    SL_IMAGE_SERVICE_PROCESSES sessions, SL_IMAGE_SERVICE_CALLS requests,
+ *            SL_IMAGE_SERVICE_BYTES of bodies that are not freed yet; what is more is answered by
+ *            "busy". */
 #ifndef SL_SERVICE_IMAGE_IMAGES_H
 #define SL_SERVICE_IMAGE_IMAGES_H
 
@@ -36,8 +37,8 @@ struct sl_image_service_options {
 
 int sl_image_service_open(const struct sl_image_service_options *options,
 			  struct sl_image_service **images);
-/* Answer what is under way by "busy", refuse what comes, end the processes, a second at most for all
- * of them. NULL is fine. */
+/* Answer what is under way by "busy", refuse what comes, end the processes, a second at most for
+ * all of them. NULL is fine. */
 void sl_image_service_end(struct sl_image_service *images);
 /* The same, and free it. NULL is fine. */
 void sl_image_service_close(struct sl_image_service *images);

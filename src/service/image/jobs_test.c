@@ -4,8 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "service/image/element_rig.h"
 #include "service/image/jobs.h"
+#include "service/image/testing.h"
 
 static struct sl_image_pool pool;
 static struct sl_image_jobs jobs;

@@ -3,8 +3,8 @@
 #include <jansson.h>
 
 #include "picture/picture.h"
-#include "service/image/element_rig.h"
 #include "service/image/render.h"
+#include "service/image/testing.h"
 
 #define ALL ((UINT64_C(1) << RIG_ARRAYS) - 1)
 

@@ -1,5 +1,5 @@
-/* rings_test.c - beam and rings on planes that are square to the beam, and tilted: Bragg's law holds
- * for every point. */
+/* rings_test.c - beam and rings on planes that are square to the beam, and tilted: Bragg's law
+ * holds for every point. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

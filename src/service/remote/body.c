@@ -38,8 +38,8 @@ static json_t *value_of(const char *text)
 	return json_string(text);
 }
 
-char *sl_host_start_body(const char *experiment, const char *name, const char *const *word,
-			 size_t words, const char *const *set, size_t sets, size_t *wrong)
+char *sl_api_start_body(const char *experiment, const char *name, const char *const *word,
+			size_t words, const char *const *set, size_t sets, size_t *wrong)
 {
 	json_t *json = json_object(), *parameters = json_object(), *list = json_array();
 	char key[NAME_BYTES];
@@ -67,7 +67,7 @@ char *sl_host_start_body(const char *experiment, const char *name, const char *c
 	return NULL;
 }
 
-char *sl_host_metadata_body(const char *const *word, size_t words, bool keep, size_t *wrong)
+char *sl_api_metadata_body(const char *const *word, size_t words, bool keep, size_t *wrong)
 {
 	json_t *set = json_object(), *json;
 	char key[NAME_BYTES];
@@ -86,7 +86,7 @@ char *sl_host_metadata_body(const char *const *word, size_t words, bool keep, si
 	return NULL;
 }
 
-char *sl_host_reason_body(const char *reason)
+char *sl_api_reason_body(const char *reason)
 {
 	json_t *json = json_object();
 

@@ -16,7 +16,7 @@ enum {
 	EVENT_BYTES = 8 << 20
 };
 
-struct sl_host {
+struct sl_api {
 	CURL *curl;
 	struct curl_slist *headers;
 	char url[1024], problem[CURL_ERROR_SIZE + 100];
@@ -54,7 +54,7 @@ static size_t take(char *bytes, size_t size, size_t n, void *arg)
 	return add(arg, bytes, size * n, MOST_BYTES) ? size * n : 0;
 }
 
-static int problem_of(struct sl_host *h, CURLcode code)
+static int problem_of(struct sl_api *h, CURLcode code)
 {
 	if (!h->problem[0])
 		snprintf(h->problem, sizeof(h->problem), "%s", curl_easy_strerror(code));
@@ -73,7 +73,7 @@ static int problem_of(struct sl_host *h, CURLcode code)
 	}
 }
 
-static void keep_head(struct sl_host *h, struct sl_host_answer *answer)
+static void keep_head(struct sl_api *h, struct sl_api_answer *answer)
 {
 	const char *type = NULL;
 	long status = 0;
@@ -87,7 +87,7 @@ static void keep_head(struct sl_host *h, struct sl_host_answer *answer)
 
 /* ---- requests ---- */
 
-static struct curl_slist *headers_of(const struct sl_host *h, const char *type)
+static struct curl_slist *headers_of(const struct sl_api *h, const char *type)
 {
 	struct curl_slist *list = NULL;
 	char line[128];
@@ -98,7 +98,7 @@ static struct curl_slist *headers_of(const struct sl_host *h, const char *type)
 	return type ? curl_slist_append(list, line) : list;
 }
 
-static void prepare(struct sl_host *h, const char *method, const char *path, const char *type,
+static void prepare(struct sl_api *h, const char *method, const char *path, const char *type,
 		    const char *body, size_t bytes)
 {
 	char url[URL_BYTES];
@@ -117,8 +117,8 @@ static void prepare(struct sl_host *h, const char *method, const char *path, con
 	curl_easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, method);
 }
 
-int sl_host_call(struct sl_host *h, const char *method, const char *path, const char *type,
-		 const char *body, size_t bytes, struct sl_host_answer *answer)
+int sl_api_call(struct sl_api *h, const char *method, const char *path, const char *type,
+		const char *body, size_t bytes, struct sl_api_answer *answer)
 {
 	struct curl_slist *headers = headers_of(h, type);
 	struct text text = {NULL};
@@ -141,7 +141,7 @@ int sl_host_call(struct sl_host *h, const char *method, const char *path, const 
 	return 0;
 }
 
-void sl_host_free(struct sl_host_answer *answer)
+void sl_api_free(struct sl_api_answer *answer)
 {
 	free(answer->body);
 	memset(answer, 0, sizeof(*answer));
@@ -150,7 +150,7 @@ void sl_host_free(struct sl_host_answer *answer)
 /* ---- events ---- */
 
 struct stream {
-	struct sl_host *host;
+	struct sl_api *host;
 	struct text text;
 	bool (*each)(void *arg, const char *name, const char *data);
 	void *arg;
@@ -199,9 +199,9 @@ static size_t take_stream(char *bytes, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-int sl_host_events(struct sl_host *h, const char *path,
-		   bool (*each)(void *arg, const char *name, const char *data), void *arg,
-		   struct sl_host_answer *answer)
+int sl_api_events(struct sl_api *h, const char *path,
+		  bool (*each)(void *arg, const char *name, const char *data), void *arg,
+		  struct sl_api_answer *answer)
 {
 	struct stream s = {.host = h, .each = each, .arg = arg};
 	struct curl_slist *headers = headers_of(h, NULL);
@@ -242,14 +242,14 @@ static int check_url(const char *url, char *why, size_t bytes)
 		snprintf(why, bytes,
 			 "'%s' is no URL of a service; write http://HOST:PORT or https://HOST:PORT",
 			 url);
-	else if (strlen(url) >= sizeof(((struct sl_host *)0)->url))
+	else if (strlen(url) >= sizeof(((struct sl_api *)0)->url))
 		snprintf(why, bytes, "the URL is too long");
 	else
 		return 0;
 	return -EINVAL;
 }
 
-static void add_token(struct sl_host *h, const char *token)
+static void add_token(struct sl_api *h, const char *token)
 {
 	char line[512];
 
@@ -260,9 +260,9 @@ static void add_token(struct sl_host *h, const char *token)
 	explicit_bzero(line, sizeof(line));
 }
 
-int sl_host_open(const struct sl_host_options *o, struct sl_host **host, char *why, size_t bytes)
+int sl_api_open(const struct sl_api_options *o, struct sl_api **host, char *why, size_t bytes)
 {
-	struct sl_host *h;
+	struct sl_api *h;
 	size_t n;
 
 	if (check_url(o->url, why, bytes))
@@ -292,7 +292,7 @@ int sl_host_open(const struct sl_host_options *o, struct sl_host **host, char *w
 	return 0;
 }
 
-void sl_host_close(struct sl_host *h)
+void sl_api_close(struct sl_api *h)
 {
 	if (!h)
 		return;
@@ -301,7 +301,7 @@ void sl_host_close(struct sl_host *h)
 	free(h);
 }
 
-const char *sl_host_problem(const struct sl_host *h)
+const char *sl_api_problem(const struct sl_api *h)
 {
 	return h->problem;
 }

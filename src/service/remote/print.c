@@ -21,14 +21,14 @@ static const json_t *at(const json_t *json, const char *a, const char *b)
 	return json_object_get(json_object_get(json, a), b);
 }
 
-static json_t *parse(const struct sl_host_answer *answer)
+static json_t *parse(const struct sl_api_answer *answer)
 {
 	return answer->body ? json_loadb(answer->body, answer->bytes, 0, NULL) : NULL;
 }
 
 /* ---- errors ---- */
 
-void sl_host_print_error(FILE *out, const struct sl_host_answer *answer)
+void sl_api_print_error(FILE *out, const struct sl_api_answer *answer)
 {
 	json_t *json = parse(answer);
 	const json_t *error = json_object_get(json, "error"), *one;
@@ -45,7 +45,7 @@ void sl_host_print_error(FILE *out, const struct sl_host_answer *answer)
 	json_decref(json);
 }
 
-void sl_host_text(const struct sl_host_answer *answer, const char *key, char *text, size_t bytes)
+void sl_api_text(const struct sl_api_answer *answer, const char *key, char *text, size_t bytes)
 {
 	json_t *json = parse(answer);
 
@@ -183,7 +183,7 @@ static bool ends_with(const char *path, const char *ending)
 	return n >= m && !strncmp(path + n - m, ending, m);
 }
 
-bool sl_host_print(FILE *out, const char *path, const struct sl_host_answer *answer)
+bool sl_api_print(FILE *out, const char *path, const struct sl_api_answer *answer)
 {
 	static const struct {
 		const char *ending;

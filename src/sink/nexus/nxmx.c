@@ -24,6 +24,7 @@
 #define INSTRUMENT   "/entry/instrument"
 #define DETECTOR     INSTRUMENT "/detector"
 #define SPECIFIC     DETECTOR "/detectorSpecific"
+#define GROUP	     INSTRUMENT "/detector_group"
 #define TRANSLATION  DETECTOR "/transformations/translation"
 #define KEV_ANGSTROM 12.398419843320026 /* h c; exact in the SI since 2019 */
 
@@ -280,6 +281,18 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 		sl_h5_link(file, DETECTOR "/data", "/entry/data/data");
 }
 
+/* How detectors are grouped: there is one, and it has no parent. */
+static void write_group(struct sl_h5 *file)
+{
+	static const char *const names[] = {"detector"};
+	const struct sl_h5_shape one = {SL_H5_I64, 1, {1}};
+
+	sl_h5_group(file, GROUP, "NXdetector_group");
+	sl_h5_write_texts(file, GROUP "/group_names", names, 1);
+	sl_h5_write(file, GROUP "/group_index", &one, &(const int64_t){1});
+	sl_h5_write(file, GROUP "/group_parent", &one, &(const int64_t){-1});
+}
+
 static void write_beam(struct sl_h5 *file, const struct sl_nxmx *about)
 {
 	double keV = about->geometry->photon_energy_keV;
@@ -336,6 +349,7 @@ int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_write_text(file, INSTRUMENT "/name", about->instrument);
 	write_time_zone(file, INSTRUMENT "/time_zone");
 	write_detector(file, about);
+	write_group(file);
 	write_beam(file, about);
 	return sl_h5_status(file);
 }

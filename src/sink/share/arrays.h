@@ -51,7 +51,7 @@ struct sl_shared { /* zeroed: closed */
 	struct sl_geometry geometry; /* with its layout */
 	/* Of the image: corner, a row down, a column to the right; its rows and columns. */
 	double plane[11], energy_keV;
-	bool assembled;		     /* images are; else modules lie one below the other */
+	bool assembled; /* images are; else modules lie one below the other */
 };
 
 /* Whether a result of this name is selected: names with commas between them; "": all but `raw`;

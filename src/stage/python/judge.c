@@ -115,10 +115,28 @@ static void break_off(struct work *w, struct sl_python_process *p, const char *w
 	sl_python_kick(w->e);
 }
 
+/* The time of its frame is over: the frame goes on. */
+static void run_out(struct work *w, struct sl_python_process *p)
+{
+	leave_unjudged(w, p->frame);
+	count(&w->e->counts.late);
+	p->waits = false;
+	w->given--;
+}
+
+static bool is_late(const struct work *w, const struct sl_python_process *p, uint64_t now)
+{
+	return now - p->since_ns >= w->e->deadline_ns;
+}
+
+/* An answer that is read after the deadline is late, also where this thread had no time to look at
+ * the deadline before. */
 static void settle(struct work *w, struct sl_python_process *p,
 		   const struct sl_python_answer *answer)
 {
-	if (p->waits) { /* or else it is late, and its frame has gone on */
+	if (p->waits && is_late(w, p, sl_clock_ns())) {
+		run_out(w, p);
+	} else if (p->waits) { /* or else its frame has gone on */
 		judge(w, p->frame, answer);
 		w->given--;
 	}
@@ -181,6 +199,7 @@ static void give(struct work *w, struct sl_python_process *p)
 
 	if (!w->filled)
 		fill(w);
+	p->since_ns = sl_clock_ns(); /* before it has the frame: this thread may be held up */
 	if (send(p->socket, &order, sizeof(order), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 	    (ssize_t)sizeof(order)) {
 		break_off(w, p, NULL);
@@ -190,7 +209,6 @@ static void give(struct work *w, struct sl_python_process *p)
 	e->spare = place;
 	p->ticket = ++e->ticket;
 	p->frame = w->next++;
-	p->since_ns = sl_clock_ns();
 	p->waits = p->engaged = true;
 	w->given++;
 	find_next(w);
@@ -219,11 +237,8 @@ static bool expire(struct work *w, uint64_t now)
 
 		if (!p->engaged)
 			continue;
-		if (p->waits && now - p->since_ns >= w->e->deadline_ns) {
-			leave_unjudged(w, p->frame);
-			count(&w->e->counts.late);
-			p->waits = false;
-			w->given--;
+		if (p->waits && is_late(w, p, now)) {
+			run_out(w, p);
 			did = true;
 		}
 		if (!p->waits && atomic_load_explicit(&p->ended, memory_order_relaxed))

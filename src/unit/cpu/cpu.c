@@ -102,7 +102,7 @@ static int open_seen(struct sl_cpu_engine *e)
 	for (unsigned p = 0; p < e->passes.n; p++) {
 		if (!e->passes.pass[p].learns)
 			continue;
-		e->seen[p] = calloc(e->tiles.n, sizeof(*e->seen[p]));
+		e->seen[p] = sl_cpu_lines(e->tiles.n * sizeof(*e->seen[p]));
 		if (!e->seen[p])
 			return -ENOMEM;
 	}

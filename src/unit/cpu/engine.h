@@ -50,6 +50,12 @@ struct sl_cpu_worker {
 	alignas(SL_CPU_LINE) uint64_t begun[SL_CPU_QUEUE];
 };
 
+/* Of a tile. Neighbours are noted by other workers at the same time, and read again and again by
+ * those that wait, so each has a line of its own: 64 bytes beside some ten thousand pixels. */
+struct sl_cpu_seen {
+	alignas(SL_CPU_LINE) _Atomic uint32_t batches; /* that the tile has seen, modulo 2^32 */
+};
+
 /* Allocated apart from the state, which the pipeline need not align to cache lines. */
 struct sl_cpu_engine {
 	struct sl_chain chain;
@@ -59,9 +65,9 @@ struct sl_cpu_engine {
 	struct sl_cpu_tiles tiles;
 	struct sl_cpu_flight *flight; /* [flights] */
 	struct sl_cpu_worker *worker; /* [workers] */
-	/* Where stages learn pixel by pixel: how many batches each tile has seen in this pass,
-	 * modulo 2^32. NULL: tiles of the pass may be run in any order. */
-	_Atomic uint32_t *seen[2 * SL_CHAIN_STAGES];
+	/* Where stages learn pixel by pixel: how far each tile is in this pass. NULL: tiles of the
+	 * pass may be run in any order. */
+	struct sl_cpu_seen *seen[2 * SL_CHAIN_STAGES];
 	struct sl_batch *batch[SL_CPU_QUEUE];
 	bool any_order;
 

@@ -129,10 +129,19 @@ static void arrive(struct sl_cpu_engine *e, uint64_t batch, unsigned pass)
 		sl_bell_ring(e->todo);
 }
 
+/* Whether the batch before is done with the tile. More than that: another worker has taken and done
+ * the tile of this batch, too, since the ticket was read. Then the ticket has moved, and must be
+ * read again, not waited for. */
+static bool enough(uint32_t seen, uint64_t batch)
+{
+	return (int32_t)(seen - (uint32_t)batch) >= 0;
+}
+
 /* Whether the batch before is where it has to be before this item may be run. */
 static bool may_run(struct sl_cpu_engine *e, const struct item *item)
 {
 	const struct sl_cpu_pass *pass = &e->passes.pass[item->pass];
+	const _Atomic uint32_t *seen;
 
 	if (pass->after >= 0 && item->batch) {
 		uint64_t before = item->batch - 1;
@@ -145,26 +154,26 @@ static bool may_run(struct sl_cpu_engine *e, const struct item *item)
 	if (!e->seen[item->pass])
 		return true;
 	/* Pairs with the store in note_seen(). */
-	if (atomic_load_explicit(&e->seen[item->pass][item->number], memory_order_acquire) ==
-	    (uint32_t)item->batch)
+	seen = &e->seen[item->pass][item->number].batches;
+	if (enough(atomic_load_explicit(seen, memory_order_acquire), item->batch))
 		return true;
 	/* Say so, then look again: either this worker sees the tile done, or the worker that has
-	 * it sees the word and rings (invariant WOKEN). */
+	 * it sees the word and rings (invariant WOKEN, tests/model/unit_wake.pml). */
 	if (!atomic_load_explicit(&e->blocked, memory_order_seq_cst))
 		atomic_store_explicit(&e->blocked, 1, memory_order_seq_cst);
-	return atomic_load_explicit(&e->seen[item->pass][item->number], memory_order_seq_cst) ==
-	       (uint32_t)item->batch;
+	return enough(atomic_load_explicit(seen, memory_order_seq_cst), item->batch);
 }
 
 static void note_seen(struct sl_cpu_engine *e, const struct item *item)
 {
-	_Atomic uint32_t *seen = e->seen[item->pass];
+	struct sl_cpu_seen *seen = e->seen[item->pass];
 
 	if (!seen)
 		return;
 	/* Pairs with may_run(). */
-	atomic_store_explicit(&seen[item->number], (uint32_t)(item->batch + 1),
+	atomic_store_explicit(&seen[item->number].batches, (uint32_t)(item->batch + 1),
 			      memory_order_seq_cst);
+	/* Taken back first: a worker that says it again afterwards is heard by the next ring. */
 	if (atomic_load_explicit(&e->blocked, memory_order_seq_cst)) {
 		atomic_store_explicit(&e->blocked, 0, memory_order_seq_cst);
 		sl_bell_ring(e->todo);

@@ -1,6 +1,6 @@
-/* element_rig.h - for tests: an element with an image, lists and facts, made by hand. */
-#ifndef SL_SERVICE_IMAGE_ELEMENT_RIG_H
-#define SL_SERVICE_IMAGE_ELEMENT_RIG_H
+/* testing.h - for tests: an element with an image, lists and facts, made by hand. */
+#ifndef SL_SERVICE_IMAGE_TESTING_H
+#define SL_SERVICE_IMAGE_TESTING_H
 
 #include <math.h>
 #include <setjmp.h>

@@ -8,8 +8,8 @@
  * Threads:   begin, end and fini on one thread; none of them waits, but for fini, which waits until
  *            a picture that is being made is written.
  * Errors:    logged as warnings: a run without a picture is a run all the same. */
-#ifndef SL_SESSION_PICTURE_H
-#define SL_SESSION_PICTURE_H
+#ifndef SL_SESSION_FOLDER_PICTURE_H
+#define SL_SESSION_FOLDER_PICTURE_H
 
 #include <pthread.h>
 #include <stdbool.h>

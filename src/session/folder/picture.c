@@ -1,5 +1,5 @@
 /* picture.c - the last kept frame of a run, drawn when it has ended. */
-#include "session/picture.h"
+#include "session/folder/picture.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,354 @@
+#!/usr/bin/python3
+"""page_test.py - the live page in chromium: with page_mock.py as its service, and with `sluice serve` and a run that is started by a click.
+
+Skipped where chromium and chromedriver are not installed; the unit tests of web/test need node alone.
+"""
+
+import atexit
+import contextlib
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+import harness
+from browser import Browser, missing
+from harness import ROOT, case, check, equal, main, skip
+
+SESSION = "#/session/jungfrau-demo"
+OLD = "document.querySelector('.stage')?.classList.contains('old')"
+FRAME = "Number(document.querySelector('.frame-number').innerText.replace(/[^0-9]/g, ''))"
+
+
+class Shared:
+    """One chromium for all cases: it starts when the first one needs it."""
+
+    browser = None
+    folder = None
+
+    @classmethod
+    def get(cls):
+        if missing():
+            skip(missing())
+        if not cls.browser:
+            cls.folder = tempfile.mkdtemp(prefix="chromium-")
+            cls.browser = Browser(cls.folder)
+            atexit.register(cls.close)
+        return cls.browser
+
+    @classmethod
+    def close(cls):
+        cls.browser.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def page(scene="running", where=SESSION, width=1440, height=900, dark=True):
+    """The page before a mock in some scene; in the end nothing may have been written to the console."""
+    from page_mock import Mock  # here, as it needs numpy
+    browser = Shared.get()
+    mock = Mock(scene)
+    try:
+        browser.emulate(width, height, 1, width < 500, dark)
+        browser.complaints()
+        browser.open(mock.url + where)
+        yield browser, mock
+        equal(browser.complaints(), [], "what the console has")
+    finally:
+        browser.open("about:blank")
+        mock.close()
+
+
+# ---- without a browser ----
+
+@case("unit tests of the page's modules, by node")
+def _(_folder):
+    node = shutil.which("node")
+    if not node:
+        skip("no node here (Debian: nodejs)")
+    for flags in (["--experimental-default-type=module"], []):  # later ones see by themselves what a module is
+        done = subprocess.run([node, *flags, "--test", *sorted(map(str, (ROOT / "web/test").glob("*_test.js")))], capture_output=True, text=True, timeout=harness.TIMEOUT_S, check=False)
+        if "bad option" not in done.stderr:
+            break
+    passed = re.search(r"^# pass (\d+)$", done.stdout, re.M)
+    check(done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:])
+    check(passed and int(passed[1]) > 30, f"only {passed and passed[1]} tests ran")
+
+
+@case("every state, outcome and cause of the headers has words on the page")
+def _(_folder):
+    words = (ROOT / "web/words.js").read_text()
+    header = (ROOT / "include/sluice/outcome.h").read_text()
+    causes = {name.lower() for name in re.findall(r"^\tSL_CAUSE_(\w+),", header, re.M)} - {"none"}
+    outcomes = {name.lower() for name in re.findall(r"^\tSL_(\w+),", header, re.M) if not name.startswith("CAUSE")} - {"no_outcome", "outcomes"}
+    table = words[words.index("export const CAUSES"):]
+    equal(set(re.findall(r"(\w+): \"", table[:table.index("};")])), causes, "causes")
+    equal(set(re.findall(r'\{name: "(\w+)"', words)), outcomes, "outcomes")
+    states = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/reference/states.md").read_text().split("| call |")[0], re.M))
+    said = set(re.findall(r"(\w+): \"", words[words.index("STATES"):words.index("RESULTS")]))
+    equal(said - {"crashed"}, states, "states")
+
+
+@case("the page needs nothing from elsewhere, and no inline script or style")
+def _(_folder):
+    for path in sorted((ROOT / "web").glob("*")):
+        if path.is_dir():
+            continue
+        text = path.read_text()
+        check(not re.search(r"(https?:)?//(?!www\.w3\.org)[a-z0-9-]+\.[a-z]{2,}", text), f"{path.name} names another host")
+        check(not re.search(r"\beval\(|new Function|innerHTML|outerHTML\s*=|document\.write|insertAdjacentHTML", text), f"{path.name} makes code or elements of texts")
+        if path.suffix == ".html":
+            check("style=" not in text and not re.search(r"<script(?![^>]*\bsrc=)", text) and not re.search(r"\son\w+=", text), "inline script or style")
+
+
+# ---- a run from the first click to the last ----
+
+@case("a session is started by clicks, frames move, a loss lights up with its cause, it is paused and stopped")
+def _(_folder):
+    with page("empty", "") as (browser, mock):
+        browser.click(".choice")
+        browser.fill("#parameter-frames", 300000)
+        browser.find("#session-name")
+        browser.click("[type=submit]")
+        browser.until("location.hash === '#/session/jungfrau-demo' && document.querySelector('.pill.running')", "the run to start")
+        equal(mock.calls[:2], [("POST", "sessions", {"experiment": "jungfrau-demo", "parameters": {"frames": 300000, "hits": 0.06, "threshold": 10, "image": "modules"}}), ("POST", "sessions/jungfrau-demo/start", {})], "what was asked of the service")
+        first = browser.until(FRAME, "a frame")
+        browser.until(f"{FRAME} > {first}", "the next frame")
+        browser.until("document.querySelector('.summary.good')", "the ledger to say that nothing is lost")
+        check(not browser.run("document.querySelector('.ledger').classList.contains('lit')"), "the ledger is lit, and nothing is lost")
+        mock.lose(7, "damaged", 1)
+        browser.until("document.querySelector('.ledger.lit')", "the ledger to light up")
+        browser.until("document.querySelector('.tile.bad b')?.innerText === '14'", "the number of losses")
+        said = browser.text(".cause")
+        check("Some packets of the module-frame are missing." in said and "What to do:" in said and "module 1" in said, said)
+        check("14 lost" in browser.until("document.title.includes('lost') && document.title", "the title to say it"), "the title")
+        browser.click("Pause")
+        browser.until("document.querySelector('.pill.paused')", "the pause")
+        browser.click("Resume")
+        browser.until("document.querySelector('.pill.running')", "the run to go on")
+        browser.click("Stop")
+        browser.until("document.querySelector('.pill.ended')", "the end")
+        check("Ended early" in browser.text(".problem"), "why it ended")
+        equal([verb for _, verb, _ in mock.calls[2:]], [f"sessions/jungfrau-demo/{verb}" for verb in ("pause", "resume", "stop")], "commands")
+
+
+@case("a form says what is wrong, and sends what it shows")
+def _(_folder):
+    with page("empty", "") as (browser, mock):
+        browser.click("Start")
+        browser.until("document.querySelectorAll('dialog .choice').length === 3", "the choices")
+        check(browser.run("document.querySelectorAll('dialog .choice')[2].disabled && document.querySelectorAll('dialog .choice')[2].innerText.includes('out of range')"), "an experiment that is not valid can be chosen")
+        browser.run("document.querySelector('dialog .choice').click()")
+        browser.fill("#parameter-frames", 99000000)
+        check(not browser.run("document.querySelector('dialog form').checkValidity()"), "a number out of its range is accepted")
+        browser.run("document.querySelector('dialog form').noValidate = true")
+        browser.click("dialog [type=submit]".replace("dialog ", ""))
+        browser.until("document.querySelector('.problems')?.innerText.includes('frames is out of range')", "the service's answer in the form")
+        equal([call[2]["parameters"]["frames"] for call in mock.calls], [99000000], "calls")
+        browser.fill("#parameter-frames", 400000)
+        browser.click("[type=submit]")
+        browser.until("document.querySelector('.pill.running')", "the run to start")
+        equal(mock.calls[1][2]["parameters"]["frames"], 400000, "the parameter that was put right")
+
+
+# ---- what is old is not live ----
+
+@case("an image of more than two seconds is visibly old, and why is said")
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until(FRAME, "a frame")
+        check(not browser.run(OLD), "a new image is old")
+        mock.freeze_images()
+        browser.until(f"{OLD} && document.querySelector('.cover').innerText.startsWith('Not live:')", "the image to be called old")
+        age = float(browser.text(".age.old").split()[0])
+        check(2 <= age < 30, f"an age of {age} s")
+        mock.freeze_images(False)
+        browser.until(f"!{OLD} && document.querySelector('.cover').innerText === ''", "the image to be live again")
+        browser.keys(" ")
+        browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('frozen by you')", "a frozen image to be called so")
+        browser.keys(" ")
+        browser.until(f"!{OLD}", "the image to go on")
+
+
+@case("a service that is gone: since when, nothing as if it were live, and back again")
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.refuse()
+        said = browser.until("!document.querySelector('#alarm').hidden && document.querySelector('#alarm').innerText", "the alarm")
+        check(re.match(r"Connection lost since \d\d:\d\d:\d\d \(", said), said)
+        browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('connection lost')", "the image to be called old")
+        check(browser.run("[...document.querySelectorAll('.buttons button')].every((b) => b.disabled)"), "buttons without a service")
+        check("no connection" in browser.run("document.title"), "the title")
+        mock.refuse(False)
+        browser.until(f"document.querySelector('#alarm').hidden && !{OLD}", "the page to be live again")
+        browser.complaints()  # requests that failed were meant to
+
+
+@case("a stream that stays open and says nothing is given up", long=True)
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.stalled = True
+        browser.until("!document.querySelector('#alarm').hidden", "the silence to be noticed", 30)
+        mock.stalled = False
+
+
+@case("paused, ended, crashed, at fault, none: each says so")
+def _(_folder):
+    for scene, said in (("paused", "the run is paused"), ("ended", "the run has ended")):
+        with page(scene) as (browser, _):
+            browser.until(f"document.querySelector('.cover')?.innerText.includes('{said}')", said)
+    with page("crashed") as (browser, mock):
+        browser.until("document.querySelector('.problem')?.innerText.includes('sluice recover')", "what to do after a crash")
+        browser.click("Forget")
+        browser.until("location.hash === '#/'", "the overview")
+        equal(mock.calls, [("DELETE", "sessions/jungfrau-demo", {})], "calls")
+    with page("fault") as (browser, _):
+        browser.until("document.querySelector('.problem')?.innerText.includes('cannot bind 10.0.0.5:4791')", "the error")
+        check("jungfrau-demo.yaml:14" in browser.text(".problem") and "set link.listen" in browser.text(".problem"), browser.text(".problem"))
+        check(not browser.run("document.querySelector('.ledger').classList.contains('lit')"), "a run that never began has lost nothing")
+    with page("empty", "") as (browser, _):
+        browser.until("document.querySelector('.empty')?.innerText.includes('No session is running')", "that there is no session")
+
+
+@case("a session that crashes while it is looked at")
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.crash()
+        browser.until("document.querySelector('.pill.crashed') && document.querySelector('.session.past')", "the crash")
+        browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('crashed')", "the image to be called old")
+
+
+# ---- who may what ----
+
+@case("a token is asked for, a wrong one refused, the right one kept for this tab alone")
+def _(_folder):
+    with page("token") as (browser, _):
+        browser.until("document.querySelector('dialog input[type=password]')", "the question")
+        browser.until("document.querySelector('#alarm').innerText.includes('asks for a token')", "the alarm")
+        browser.fill("[type=password]", "wrong")
+        browser.click("Continue")
+        browser.until("document.querySelector('dialog')?.innerText.includes('refused')", "the refusal")
+        browser.fill("[type=password]", "secret")
+        browser.click("Continue")
+        browser.until(FRAME, "a frame")
+        equal(browser.run("[sessionStorage.getItem('sluice-token'), localStorage.getItem('sluice-token'), document.cookie]"), ["secret", None, ""], "where the token is")
+        browser.run("sessionStorage.clear()")
+
+
+@case("whoever may only look has no buttons, and is told why")
+def _(_folder):
+    with page("view") as (browser, _):
+        browser.until("document.querySelector('.reason')?.innerText.includes('needs operate')", "the reason")
+        equal(browser.run("document.querySelectorAll('.buttons button').length"), 0, "buttons")
+        check(browser.run("document.querySelector('#top .button').hidden"), "the start button is there")
+        browser.keys("px")
+        time.sleep(0.3)
+        check(browser.run("document.querySelector('.pill').innerText") == "running", "a key did what this role may not")
+
+
+# ---- the image ----
+
+@case("zoom asks for the part that is seen in full resolution; the value under the pointer is the service's")
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until("document.querySelector('.readout').innerText.includes('maxima of')", "a binned image")
+        for _ in range(4):
+            browser.point(".canvas-box", 60, -40, wheel=-400)
+        browser.until("!document.querySelector('.readout').innerText.includes('max of') && document.querySelector('.readout').innerText.includes('row')", "full resolution")
+        browser.click("freeze the image")
+        browser.point(".canvas-box", 60, -40)
+        said = browser.until("document.querySelector('.readout').innerText.match(/row (\\d+).*column (\\d+).*?([\\d,]+) photons/)?.slice(1)", "a value")
+        row, column, value = (int(each.replace(",", "")) for each in said)
+        check(any(frame[row, column] == value for frame, _ in mock.images.frames), f"{value} photons at row {row}, column {column}: no frame has that")
+        check(" \u00c5" in browser.text(".readout"), "a resolution")
+        browser.keys("f")
+        check(browser.run("!document.querySelector('.canvas-box').classList.contains('zoomed')"), "the whole image")
+
+
+@case("keys: colours, overlays, help")
+def _(_folder):
+    with page() as (browser, _):
+        browser.until(FRAME, "a frame")
+        pressed = "[...document.querySelectorAll('.chip[data-key]')].map((chip) => chip.getAttribute('aria-pressed')).join()"
+        equal(browser.run(pressed), "true,true,true,true,true", "what is on")
+        browser.keys("lmkob")
+        equal(browser.run(pressed), "false,false,false,false,false", "after its keys")
+        browser.keys("lmkob")
+        browser.keys("c")
+        equal(browser.run("document.querySelector('.picks select:last-child').value"), "heat, inverted", "the next colours")
+        browser.run("localStorage.clear()")
+        browser.keys("?")
+        browser.until("document.querySelector('dialog')?.innerText.includes('resolution rings')", "the help")
+        browser.keys("\ue00c")
+        browser.until("!document.querySelector('dialog')", "the help to go")
+        browser.keys("r")
+        browser.until("location.hash === '#/runs' && document.querySelectorAll('.run-card').length === 8", "the history")
+
+
+@case("one image request at a time, however slow the service is")
+def _(_folder):
+    with page() as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.slow_s = 0.3
+        before = mock.images_sent
+        time.sleep(2)
+        check(mock.images_sent >= before + 2, "no images")
+        equal(mock.most_at_once, 1, "image requests at the same time")
+
+
+# ---- history, texts, layout ----
+
+@case("the history has a picture of each run, and a page for it")
+def _(_folder):
+    with page("running", "#/runs") as (browser, _):
+        browser.until("document.querySelectorAll('.run-card').length === 8 && document.querySelectorAll('.run-card .picture')[0].width > 200", "cards with pictures")
+        check("212 lost or damaged" in browser.text(".run-card"), "a loss of an earlier run")
+        browser.run("location.hash = '#/run/3'")
+        browser.until("document.querySelector('.ledger.lit') && document.querySelector('.big-picture canvas').width > 200", "the run")
+        browser.click("Why was this lost?")
+        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer was too small')", "the explanation")
+        browser.keys("\ue00c")
+        browser.click(".detail summary")
+        browser.until("document.querySelector('pre')?.innerText.includes('the ledger closes')", "the log")
+        browser.run("location.hash = '#/run/99'")
+        browser.until("document.querySelector('main').innerText.includes('There is no run 99')", "that there is none")
+        browser.complaints()
+
+
+@case("texts of others are texts: nothing that they contain becomes an element")
+def _(_folder):
+    evil = '<img src=x onerror="document.title=1"><b class=evil>'
+    with page("running", "") as (browser, mock):
+        session = mock.sessions["jungfrau-demo"]
+        mock.experiments[0]["title"] = mock.experiments[1]["name"] = mock.experiments[2]["error"]["message"] = evil
+        session.experiment = session.early = session.error = evil
+        session.state, session.link = "fault", evil
+        browser.open(mock.url)
+        browser.run("location.reload()")
+        browser.until("document.querySelectorAll('.choice').length === 3 && document.querySelector('.session-card')", "the overview")
+        check(evil in browser.text("main"), "the text is not shown")
+        browser.open(mock.url + SESSION)
+        browser.until(f"document.querySelector('.problem')?.innerText.includes('onerror')", "the error")
+        browser.run("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        time.sleep(0.7)
+        equal(browser.run("document.querySelectorAll('.evil, main img').length"), 0, "elements made of texts")
+
+
+@case("no view is wider than a phone")
+def _(_folder):
+    for scene, where in (("loss", SESSION), ("many", ""), ("running", "#/runs"), ("running", "#/run/3")):
+        with page(scene, where, 390, 844, False) as (browser, _):
+            browser.until("document.querySelector('.panel') && document.body.innerText.length > 200", "the view")
+            time.sleep(0.5)
+            wide = browser.run("[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.scroll, pre') && e.getBoundingClientRect().width > 0).map((e) => e.tagName + '.' + e.className).slice(0, 5)")
+            equal(wide, [], f"what is wider than the screen in {scene} {where}")
+
+
+if __name__ == "__main__":
+    check(pathlib.Path(ROOT / "web/index.html").is_file(), "no page here")
+    main()

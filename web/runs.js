@@ -1,0 +1,153 @@
+// runs.js - the history: a picture of each run, its result, and a page with all that is known of it.
+
+import * as api from "./api.js";
+import {dialog} from "./dialogs.js";
+import {h, icon, replace} from "./dom.js";
+import {count, duration, fileName, moment, percent, plural, quantity} from "./format.js";
+import {Hops} from "./hops.js";
+import {thumbnail} from "./imagepanel.js";
+import {Ledger} from "./ledger.js";
+import {store} from "./store.js";
+import {RESULTS} from "./words.js";
+
+const PAGE = 24;
+
+/** Milliseconds since 1970 of what the service says: nanoseconds, or a text. */
+const time = (value) => (typeof value === "number" ? value / 1e6 : Date.parse(value ?? ""));
+const resultOf = (run) => (run.state === "live" || run.state === "crashed" ? run.state : run.result ?? "error");
+
+export function pill(result) {
+	const [tone, words] = RESULTS[result] ?? ["", ""];
+	return h("span", {class: `pill ${tone || "plain"}`, title: words}, result);
+}
+
+/** Pictures are asked for when they come into sight. */
+const sight = new IntersectionObserver((entries) => {
+	for (const {isIntersecting, target} of entries)
+		if (isIntersecting) {
+			sight.unobserve(target);
+			thumbnail(target, target.dataset.path).catch(() => target.classList.add("none"));
+		}
+}, {rootMargin: "200px"});
+
+function picture(path) {
+	const canvas = h("canvas.picture", {"data-path": path, role: "img", "aria-label": "picture of the run"});
+	sight.observe(canvas);
+	return canvas;
+}
+
+export function card(run) {
+	const began = time(run.started), ended = time(run.ended);
+	return h("a", {class: `run-card panel ${RESULTS[resultOf(run)]?.[0] ?? ""}`, href: `#/run/${run.run}`},
+		h("div.frame", run.picture ? picture(`runs/${run.run}/picture.png`) : h("span.no-picture", run.state === "live" ? "live" : "no picture")),
+		h("div.run-text", h("div.line", h("b", `run ${run.run}`), h("span.spring"), pill(resultOf(run))), h("div.dim.clip", fileName(run.experiment)),
+			h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
+}
+
+export class RunsPage {
+	constructor() {
+		this.list = h("div.gallery");
+		this.more = h("button.button", {hidden: true, onclick: () => this.load()}, "Earlier runs");
+		this.element = h("div.runs", h("h1", "Runs"), this.list, h("p", this.more));
+		this.ends = [store.listen("run", () => this.again()), store.listen("connection", ({state}) => state === "live" && this.again())];
+		this.again();
+	}
+
+	close() {
+		for (const end of this.ends)
+			end();
+	}
+
+	again() {
+		this.last = undefined;
+		this.load();
+	}
+
+	async load() {
+		const first = this.last === undefined;
+		try {
+			const {runs} = await api.get(`runs?limit=${PAGE}${first ? "" : `&before=${this.last}`}`);
+			if (first)
+				replace(this.list, runs.length ? null : empty());
+			this.list.append(...runs.map(card));
+			this.last = runs.at(-1)?.run;
+			this.more.hidden = runs.length < PAGE;
+		} catch (error) {
+			if (first)
+				replace(this.list, h("p.dim", error.message));
+		}
+	}
+}
+
+export function empty() {
+	return h("div.empty", icon("play"), h("p", "No run yet."), h("p.dim", "Every run that is started here stays in this list, with a picture of it."));
+}
+
+/** What `explain` says of a run, as elements. */
+export async function explanation(run) {
+	try {
+		const said = await api.get(`runs/${run}/explain`);
+		const list = said.evidence ?? said.proof ?? [];
+		return [h("p.said", said.sentence ?? said.words ?? said.explanation ?? said.text ?? ""), list.length ? h("ul", list.map((each) => h("li", typeof each === "string" ? each : each.words ?? JSON.stringify(each)))) : null,
+			said.command || said.mend ? h("p", h("b", "What mends it: "), h("code", said.command ?? said.mend)) : null];
+	} catch (error) {
+		return [h("p", error.status === 404 ? "The flight recorder of this run has nothing: it was not frozen, as nothing was lost, or it was switched off." : error.message)];
+	}
+}
+
+export class RunPage {
+	constructor(number) {
+		this.number = number;
+		this.body = h("div", h("p.waiting", "Reading the run\u2026"));
+		this.element = h("div.run", this.body);
+		this.hops = new Hops();
+		this.ends = [store.listen("connection", ({state}) => state === "live" && this.load()), store.listen("run", () => this.load())];
+		this.load();
+	}
+
+	close() {
+		this.hops.close();
+		for (const end of this.ends)
+			end();
+	}
+
+	async load() {
+		try {
+			this.show(await api.get(`runs/${this.number}`));
+		} catch (error) {
+			replace(this.body, h("p.waiting", error.status === 404 ? `There is no run ${this.number} in this root.` : error.message), h("p", h("a", {href: "#/runs"}, "All runs")));
+		}
+	}
+
+	/** run: its result.json, or its row in the list while there is none. */
+	show(run) {
+		const result = resultOf(run), began = time(run.started), ended = time(run.ended);
+		const ledger = run.ledger && new Ledger(() => this.explain());
+		ledger?.show(run.ledger, true);
+		const hops = Object.entries(run.latency_us ?? {}).map(([name, hop]) => [name, {count: hop.count, p50: 1e3 * hop.p50, p99: 1e3 * hop.p99, max: 1e3 * hop.max}]);
+		this.hops.set(Object.fromEntries(hops));
+		const {settled, kept} = run.frames ?? {};
+		const facts = [["experiment", fileName(run.origin?.file ?? run.experiment)], ["began", moment(began)], ["took", ended > began && duration((ended - began) / 1000)], ["frames", count(settled ?? run.frames)], ["kept", settled && `${count(kept)} (${percent(kept, settled)})`],
+			["rate", run.rates?.frames_per_s && `${quantity(run.rates.frames_per_s)} frames/s, ${quantity(run.rates.GB_per_s * 1e9, "B/s")}`], ["link", run.link?.kind], ["sinks", run.sinks?.map(({name}) => name).join(", ")], ["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
+		replace(this.body, h("div.line", h("h1", `Run ${this.number}`), pill(result), h("span.dim", RESULTS[result]?.[1] ?? ""), h("span.spring"), h("a.button", {href: "#/runs"}, "All runs")),
+			run.error && h("div.problem", icon("warning"), h("div", h("b", `${run.error.message} `), run.error.where && h("code", run.error.where), run.error.hint && ` ${run.error.hint}`)),
+			h("div.columns", h("div.column.wide-column", h("section.panel.big-picture", picture(`runs/${this.number}/picture.png`)), this.texts()),
+				h("div.column", h("section.panel", h("dl.pairs", facts.map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, hops.length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
+	}
+
+	/** Log and experiment, read when they are opened. */
+	texts() {
+		return [["log", "log"], ["experiment", "experiment"]].map(([title, path]) => {
+			const body = h("pre.detail-body", "\u2026");
+			return h("details.panel.detail", {ontoggle: async (event) => {
+				if (event.target.open)
+					body.textContent = await api.textOf(`runs/${this.number}/${path}`).catch((error) => error.message);
+			}}, h("summary", h("h2", title)), body);
+		});
+	}
+
+	async explain() {
+		dialog(`Why did run ${this.number} lose frames?`, await explanation(this.number), {wide: true});
+	}
+}
+
