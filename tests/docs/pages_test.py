@@ -21,6 +21,7 @@ import tap  # noqa: E402  (found through the line above)
 
 import control_pages  # noqa: E402
 import extract  # noqa: E402
+import live_page  # noqa: E402
 import service_pages  # noqa: E402
 import share_pages  # noqa: E402
 
@@ -900,6 +901,7 @@ def main():
             share_pages.check_hosts(out, installed)
             control_pages.check(out, installed)
             service_pages.check(out, installed)
+            live_page.check(out, installed, run, "serve" in run(SLUICE, "list", "command").stdout)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)
