@@ -83,13 +83,23 @@ export function empty() {
 	return h("div.empty", icon("play"), h("p", "No run yet."), h("p.dim", "Every run that is started here stays in this list, with a picture of it."));
 }
 
+/** One explanation, of a run or of one of its transfers: the cause that explains most, then others of other losses. */
+function explanationOf({transfer, lost, sent, causes, looked_at: lookedAt}) {
+	const [first, ...others] = causes, of = transfer ? `Transfer ${transfer}: ` : "";
+	if (!lost)
+		return [h("p.said", `${of}nothing was lost: ${count(sent)} module-frames were sent.`)];
+	if (!first)
+		return [h("p.said", `${of}the cause is not known. Looked at: ${lookedAt}.`)];
+	const also = others.filter((each, i) => each.cause !== first.cause && each.group !== first.group && others.findIndex(({group}) => group === each.group) === i);
+	return [h("p.said", of, first.sentence), h("ul", first.proof.map(({name, value, unit}) => h("li", `${name.replaceAll("_", " ")}: ${quantity(value)} ${unit}`))),
+		h("p", h("b", "What mends it: "), first.advice), first.command && h("p", h("code", first.command)), ...also.map(({sentence}) => h("p", h("b", "Also: "), sentence))].filter(Boolean);
+}
+
 /** What `explain` says of a run, as elements. */
 export async function explanation(run) {
 	try {
 		const said = await api.get(`runs/${run}/explain`);
-		const list = said.evidence ?? said.proof ?? [];
-		return [h("p.said", said.sentence ?? said.words ?? said.explanation ?? said.text ?? ""), list.length ? h("ul", list.map((each) => h("li", typeof each === "string" ? each : each.words ?? JSON.stringify(each)))) : null,
-			said.command || said.mend ? h("p", h("b", "What mends it: "), h("code", said.command ?? said.mend)) : null];
+		return (said.transfers ?? [said]).flatMap(explanationOf);
 	} catch (error) {
 		return [h("p", error.status === 404 ? "The flight recorder of this run has nothing: it was not frozen, as nothing was lost, or it was switched off." : error.message)];
 	}
