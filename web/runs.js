@@ -7,6 +7,7 @@ import {count, duration, fileName, moment, percent, plural, quantity} from "./fo
 import {Hops} from "./hops.js";
 import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
+import {tickText} from "./scale.js";
 import {store} from "./store.js";
 import {RESULTS} from "./words.js";
 
@@ -83,25 +84,18 @@ export function empty() {
 	return h("div.empty", icon("play"), h("p", "No run yet."), h("p.dim", "Every run that is started here stays in this list, with a picture of it."));
 }
 
-/** One explanation, of a run or of one of its transfers: the cause that explains most, then others of other losses. */
-function explanationOf({transfer, lost, sent, causes, looked_at: lookedAt}) {
-	const [first, ...others] = causes, of = transfer ? `Transfer ${transfer}: ` : "";
-	if (!lost)
-		return [h("p.said", `${of}nothing was lost: ${count(sent)} module-frames were sent.`)];
-	if (!first)
-		return [h("p.said", `${of}the cause is not known. Looked at: ${lookedAt}.`)];
-	const also = others.filter((each, i) => each.cause !== first.cause && each.group !== first.group && others.findIndex(({group}) => group === each.group) === i);
-	return [h("p.said", of, first.sentence), h("ul", first.proof.map(({name, value, unit}) => h("li", `${name.replaceAll("_", " ")}: ${quantity(value)} ${unit}`))),
-		h("p", h("b", "What mends it: "), first.advice), first.command && h("p", h("code", first.command)), ...also.map(({sentence}) => h("p", h("b", "Also: "), sentence))].filter(Boolean);
-}
+/** A cause that explain found: its sentence, the numbers behind it, what to do. */
+const finding = ({sentence, proof, advice, command}) => h("article.cause", h("p.said", sentence), h("dl.pairs", proof.map(({name, value, unit}) => [h("dt", name.replaceAll("_", " ")), h("dd", unit === "bytes" ? quantity(value, "B") : `${tickText(value)} ${unit}`)])),
+	h("p.hint", h("b", "What to do: "), advice), command && h("pre", h("code", command)));
 
-/** What `explain` says of a run, as elements. */
+/** What `sluice explain` says of a run, as elements; a run with transfers has an explanation for each. */
 export async function explanation(run) {
 	try {
 		const said = await api.get(`runs/${run}/explain`);
-		return (said.transfers ?? [said]).flatMap(explanationOf);
+		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
+			one.lost > 0 && !one.has_flight && h("p.dim", "There is no flight record: this is what the ledger alone says.")]);
 	} catch (error) {
-		return [h("p", error.status === 404 ? "The flight recorder of this run has nothing: it was not frozen, as nothing was lost, or it was switched off." : error.message)];
+		return [h("p", error.status === 404 ? "This service has no explanation of this run." : error.message)];
 	}
 }
 

@@ -294,7 +294,6 @@ struct sl_status {
 	char detector[SL_STATUS_NAME];			/* its kind; empty: not known */
 	uint64_t detector_frames, detector_dark_frames; /* 0 frames: endless */
 	double detector_rate_Hz;			/* 0: as fast as credits allow */
-
 	/* Of the fullest receive buffer of the link's sockets, as the kernel counts: what waits in
 	 * it, now and at most so far. */
 	uint64_t waiting_bytes, waiting_most_bytes;

@@ -146,7 +146,8 @@ static int obey(struct sl_exchange *x, int word)
 	return send_counts(x->emulator, &x->client, false) ? -EPIPE : 0;
 }
 
-/* The receiver has started the run, and this side is not to begin yet. Counts tell that it lives. */
+/* The receiver has started the run, and this side is not to begin yet. Counts are a sign of
+ * life. */
 static int hold(struct sl_exchange *x)
 {
 	int err = 0;

@@ -1,14 +1,14 @@
 /* exchange.h - a front end and its receiver: plans are agreed, frames sent and counted, until the
  * receiver says that everything is stored.
  *
- * Model:     init; connect; then run(), and for each further run of the same session again() and
- *            run(); close. Over a link that goes one way there is no receiver to speak to: blindly()
- *            alone.
+ * Model:     connect; then run(), and for each further run of the same session again() and
+ *            run(); close. Over a link that goes one way there is no receiver to speak to:
+ *            blindly() alone.
  * Threads:   the caller's, which does all of it; the flags may be set by any thread.
  * Ownership: emulator and flags are the caller's.
  * Errors:    -errno, logged: -EPIPE: the receiver vanished (not logged); -ECONNREFUSED: it said no;
- *            -EINTR: stopped before the start, or given up; -ECANCELED: aborted; -ERESTART: the front end is to go away
- *            (frontend.restart_after); -ETIMEDOUT: no receiver came. */
+ *            -EINTR: stopped before the start, or given up; -ECANCELED: aborted; -ERESTART: the
+ *            front end is to go away (frontend.restart_after); -ETIMEDOUT: no receiver came. */
 #ifndef SL_EMULATOR_EXCHANGE_H
 #define SL_EMULATOR_EXCHANGE_H
 

@@ -270,6 +270,7 @@ const struct sl_http_route sl_telegram_routes[] = {
 	 .doc = "Carry out the requests of an XML document, in order, until one fails; overrides "
 		"need the role configure.",
 	 .body = "application/xml",
+	 .body_optional = true, /* an empty one is answered as XML, too */
 	 .said = {{200, "application/xml", NULL,
 		   "the reply; its `result` says whether all was done"},
 		  {400, "application/xml", NULL, "the document was not understood"},

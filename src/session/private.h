@@ -28,7 +28,7 @@
 #include "session/metadata.h"
 #include "session/points/points.h"
 #include "session/session.h"
-#include "session/socket.h"
+#include "session/socket/socket.h"
 #include "session/states.h"
 
 enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
@@ -43,13 +43,12 @@ enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_PAUSE = 1 << 6,
 };
 
-struct sl_recorder;
-
 struct sl_session_asked { /* what the experiment asks of the detector */
 	char detector[SL_STATUS_NAME];
 	uint64_t frames, dark_frames;
 	double rate_Hz;
 };
+struct sl_recorder;
 
 struct sl_session {
 	const char *name; /* of the experiment, for messages: its path, or "text" */

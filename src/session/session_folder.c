@@ -64,9 +64,9 @@ static int write_experiment(struct sl_session *s)
 static int spare_own_files(struct sl_session *s)
 {
 	static const char *const own[][2] = {{"run", "log"},	      {"experiment", "yaml"},
+					     {"flight", "json"},      {"flight", "pcapng"},
 					     {"result", "json"},      {"picture", "png"},
-					     {"picture", "png.part"}, {"result", "json.part"},
-					     {"flight", "json"},      {"flight", "pcapng"}};
+					     {"picture", "png.part"}, {"result", "json.part"}};
 	const char *const ours[] = {s->summary, s->outcomes};
 	struct sl_run_folder plain = {.transfer = ""};
 	const char *list[OWN_FILES];

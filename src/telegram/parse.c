@@ -446,8 +446,8 @@ int sl_telegram_parse(const void *document, size_t bytes, struct sl_telegram **t
 			 SL_TELEGRAM_BYTES);
 		return err;
 	}
-	/* In UTF-8 a text may take thrice the bytes of its document, which may be UTF-16 or Latin-1;
-	 * a zero behind each. */
+	/* In UTF-8 a text may take thrice the bytes of its document, which may be UTF-16 or
+	 * Latin-1; a zero behind each. */
 	p.room = 3 * bytes + 4 * SL_TELEGRAM_PAIRS + 4 * SL_TELEGRAM_REQUESTS + 16;
 	p.telegram = make(p.room);
 	p.expat = p.telegram ? XML_ParserCreateNS(NULL, SPLIT) : NULL;

@@ -568,7 +568,7 @@ def check_explain(out, installed):
 # ---- every command of a page ----
 
 PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
-         "prometheus", "lima", "bluesky", "why-did-i-lose-frames")
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
@@ -656,6 +656,37 @@ def check_control(out, installed):
     root = installed.program.parents[1]
     out.case("what clients need is installed", [name for name in sorted(files) if not (root / name).exists()] +
              [name for name in ("libsluice-client.so.0", "sluice-client.pc") if not list(root.rglob(name))])
+
+
+# ---- docs/how-to/detector-side.md ----
+
+def check_detector_side(out, installed):
+    """Both sides take two runs by the commands of the page, then one by its telegram and one by its Python; telegrams are as their schema says."""
+    page = (ROOT / "docs/how-to/detector-side.md").read_text()
+    (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
+    (installed.folder / "scan.xml").write_text(extract.blocks(page, "xml")[0])
+    (installed.folder / "scan.py").write_text(extract.blocks(page, "python")[0])
+    begin, end, send = extract.blocks(page, "sh")
+    installed.ran += [begin, end, send]
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "detector-sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", f"{begin}{send}{PYTHON} scan.py\n{end}", folder=installed.folder, env=env)
+    wanted = [r"^scan.detector: ended, run 2: 50 of 50 frames.*intact$", r"^scan +ended +000002 +50 ", r'result="done".*to="scan.detector"',
+              f"^{extract.blocks(page, 'text')[0].strip()}$", r"^run 4: intact, 80 frames, 0 lost"]
+    wanted = [text.replace('".*to', '"(.|\n)*to') for text in wanted]
+    missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
+    out.case("the commands of detector-side.md do as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]
+             if done.returncode or missing else [])
+    schema = installed.program.parents[1] / "share/sluice/telegram.xsd"
+    out.case("the schema of telegrams is installed", [] if schema.exists() else [str(schema)])
+    if not shutil.which("xmllint"):
+        out.skip("telegrams of the pages are as their schema says", "xmllint (libxml2-utils) is not installed")
+        return
+    problems = []
+    for number, text in enumerate([*extract.blocks(page, "xml"), *extract.blocks((ROOT / "docs/reference/telegram.md").read_text(), "xml")]):
+        (installed.folder / f"page-{number}.xml").write_text(text)
+        checked = run("xmllint", "--noout", "--nonet", "--schema", schema, f"page-{number}.xml", folder=installed.folder)
+        problems += [checked.stderr] if checked.returncode else []
+    out.case("telegrams of the pages are as their schema says", problems)
 
 
 # ---- the tutorials ----
@@ -859,6 +890,7 @@ def main():
             check_explain(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
+            check_detector_side(out, installed)
             check_metadata(out, installed)
             check_redis(out, installed)
             check_python(out, installed)

@@ -181,7 +181,8 @@ static char *status_line(void *arg, const char *call)
 
 	document.rates = sl_samples_rates(&view->samples, &view->status);
 	document.taken_unix_ns = sl_clock_unix_ns();
-	/* Texts of the experiments are read until the line is made: no configure() comes between. */
+	/* Texts of the experiments are read until the line is made: no configure() may come
+	 * between. */
 	pthread_mutex_lock(&s->lock);
 	error = s->error;
 	describe(s, &detector);

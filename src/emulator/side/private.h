@@ -16,7 +16,7 @@
 #include "emulator/side/side.h"
 #include "experiment/transfers.h"
 #include "session/samples.h"
-#include "session/socket.h"
+#include "session/socket/socket.h"
 
 enum { SL_SIDE_SETS = 192 };
 

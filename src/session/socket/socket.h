@@ -11,8 +11,8 @@
  *            all other operations on the socket's thread: they must not block.
  * Ownership: the socket is its opener's, until sl_socket_close(). Texts that operations return are
  *            the socket's. */
-#ifndef SL_SESSION_SOCKET_H
-#define SL_SESSION_SOCKET_H
+#ifndef SL_SESSION_SOCKET_SOCKET_H
+#define SL_SESSION_SOCKET_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* socket.c - the status socket: a name is taken, a thread serves it. */
-#include "session/socket.h"
+#include "session/socket/socket.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "session/socket_private.h"
+#include "session/socket/private.h"
 
 enum { NICE = 10, NAMES = 99 };
 

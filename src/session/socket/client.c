@@ -1,4 +1,4 @@
-/* socket_client.c - connections of the status socket: bytes in, lines out. */
+/* client.c - connections of the status socket: bytes in, lines out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "monitor/status_json.h"
-#include "session/socket_private.h"
+#include "session/socket/private.h"
 
 #define ACCEPT_PAUSE_NS UINT64_C(1000000000)
 #define IDLE_NS		UINT64_C(10000000000)

@@ -1,4 +1,4 @@
-/* socket_calls.c - what requests of a status socket do. */
+/* calls.c - what requests of a status socket do. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "monitor/status_json.h"
-#include "session/socket_private.h"
+#include "session/socket/private.h"
 
 #define SAMPLE_NS UINT64_C(1000000000)
 

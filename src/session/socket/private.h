@@ -1,13 +1,14 @@
-/* socket_private.h - the status socket inside: socket.c (its thread), socket_client.c (bytes),
- * socket_calls.c (what requests do). All members belong to its thread, except those that are atomic
+/* private.h - the status socket inside: socket.c (its thread), client.c (bytes), calls.c (what
+ * requests do). All members belong to its thread, except those that are atomic
  * and what `gate` guards. */
 #ifndef SL_SESSION_SOCKET_PRIVATE_H
 #define SL_SESSION_SOCKET_PRIVATE_H
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "base/thread.h"
-#include "session/socket.h"
+#include "session/socket/socket.h"
 
 enum { SL_SOCKET_CLIENTS = 16, SL_SOCKET_BAD = 8 };
 
@@ -61,7 +62,7 @@ struct sl_socket {
 	char line[SL_REQUEST_BYTES + 1]; /* the request that is being served */
 };
 
-/* ---- socket_client.c ---- */
+/* ---- client.c ---- */
 /* Take a connection, or tell it why not. */
 void sl_socket_accept(struct sl_socket *socket, uint64_t now_ns);
 void sl_socket_drop(struct sl_socket *socket, struct sl_socket_client *client);
@@ -76,7 +77,7 @@ void sl_socket_write(struct sl_socket *socket, struct sl_socket_client *client, 
 ssize_t sl_socket_line(const struct sl_socket_client *client);
 void sl_socket_take_line(struct sl_socket_client *client, size_t length);
 
-/* ---- socket_calls.c ---- */
+/* ---- calls.c ---- */
 /* A snapshot; facts are published where the run has changed. */
 void sl_socket_look(struct sl_socket *socket);
 void sl_socket_sample(struct sl_socket *socket, uint64_t now_ns);
