@@ -77,6 +77,7 @@ USERS = {
     "roce": ["endpoint", "link/udp"],
     "session": ["system/session", "system/socket", "system/outputs", "system/names"],
     "session/folder": ["session/session_folder", "system/session"],
+    "session/points": ["session/socket", "system/bluesky"],
     "share": ["system/share_layout"],
     "sink": ["system/readers", "system/replay", "system/sparse", "system/outputs", "system/stream2"],
     "stage": ["unit", "receiver/gpu_loop"],

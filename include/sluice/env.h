@@ -31,6 +31,17 @@ struct sl_env_metadata_change {
 	const char *key, *from, *to;
 };
 
+/* Points of a scan, in the order in which a client reported them: which frames belong to which
+ * point. Columns of n rows each. */
+struct sl_env_points {
+	uint64_t n;
+	const uint64_t *first, *frames; /* sequence of the first one; how many */
+	const uint64_t *unix_ns;	/* when the point was reported */
+	uint32_t values;		/* columns of numbers, as motor positions */
+	const char *const *name;	/* [values] */
+	const double *const *value;	/* [values][n]; NaN: that point has none */
+};
+
 /* What users say of a run (sample, proposal): at most 64 keys of 63 characters, with values of
  * 1023 bytes. They may change until a sink closes. */
 struct sl_env_metadata {
@@ -42,6 +53,9 @@ struct sl_env_metadata {
 	uint64_t (*changes)(void *arg,
 			    void (*one)(void *to, const struct sl_env_metadata_change *change),
 			    void *to);
+	/* The points of the scan so far. NULL: points are not kept. */
+	void (*points)(void *arg, void (*all)(void *to, const struct sl_env_points *points),
+		       void *to);
 };
 
 struct sl_env {

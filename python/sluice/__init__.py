@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._session import SessionInfo as SessionInfo
     from ._session import Status as Status
     from ._session import attach as attach
+    from ._session import program_path as program_path
     from ._session import run as run
     from ._session import sessions as sessions
     from ._share import Counts as Counts
@@ -51,7 +52,7 @@ _WHERE = {
     "_layout": ("Array", "Description"),
     "_library": ("library_path",),
     "_messages": ("Message",),
-    "_session": ("Control", "Session", "SessionInfo", "Status", "attach", "run", "sessions"),
+    "_session": ("Control", "Session", "SessionInfo", "Status", "attach", "program_path", "run", "sessions"),
     "_share": ("Counts", "Element", "Share", "shared_array"),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}

@@ -90,7 +90,7 @@ def sessions() -> List[SessionInfo]:
         lib.sl_remote_free(found[0])
 
 
-def program() -> str:
+def program_path() -> str:
     """The program `sluice`: the environment's SLUICE, else that of PATH, else the one beside the library."""
     asked = os.environ.get("SLUICE")
     if asked:
@@ -297,6 +297,11 @@ class Control:
         texts = {key: None if value is None else str(value) for key, value in values.items()}
         return dict(self.request("metadata", set=texts, **({"keep": True} if keep else {}))["metadata"])
 
+    def add_point(self, first: int, frames: int, values: Optional[Mapping[str, float]] = None) -> int:
+        """Say that `frames` frames from the sequence `first` on are a point of a scan, and where the motors were. The run's NeXus file has the
+        table (`sluice/points`). Returns the point's number."""
+        return int(self.request("point", first=first, frames=frames, values=dict(values or {}))["point"])
+
     def sinks(self) -> Dict[str, str]:
         """Where the sinks of its run write, by name: files, addresses, shares."""
         return {addon["name"]: addon["where"] for addon in self.status().as_dict().get("addons", ())
@@ -450,7 +455,7 @@ class Session(Control):
 
 def _start_process(command: str, path: str, content: Optional[str], options: Sequence[str]) -> "Tuple[subprocess.Popen[bytes], pathlib.Path]":
     """The process, and a folder with its log and summary; content: of an experiment file to be made there."""
-    start, place = program(), pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
+    start, place = program_path(), pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
         if content is not None:
             path = str(place / path)

@@ -12,6 +12,7 @@
 #include "core/link.h"
 #include "core/registry.h"
 #include "experiment/experiment.h"
+#include "monitor/metrics.h"
 #include "monitor/result.h"
 #include "plugin/plugin.h"
 #include "session/states.h"
@@ -226,7 +227,8 @@ static void print_page(void)
 		     {"geometry.modules", ""}, {"link", "link"},    {"ring", ""},
 		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
 		     {"metadata", ""},	       {"threads", ""},	    {"control", ""},
-		     {"feroce", ""},	       {"frontend", ""},    {"feedback", ""}};
+		     {"flight", ""},	       {"feroce", ""},	    {"frontend", ""},
+		     {"feedback", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "
@@ -331,6 +333,10 @@ int sl_cmd_list(const struct sl_command *command, int argc, char **argv)
 	}
 	if (l.word && !strcmp(l.word, "errors")) {
 		print_errors();
+		return 0;
+	}
+	if (l.word && !strcmp(l.word, "metrics")) {
+		sl_metrics_print_reference();
 		return 0;
 	}
 	l.full = l.word != NULL;

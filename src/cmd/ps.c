@@ -1,21 +1,26 @@
 /* ps.c - sluice ps: the sessions and runs of this user on this host. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sluice/client.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "monitor/metrics.h"
 
 enum { PATIENCE_MS = 2000 };
 
 struct ps_options {
-	bool json, clean;
+	bool json, metrics, clean;
 };
 
 static const struct sl_option options[] = {
 	SL_BOOL(struct ps_options, json, false, "print all that is known, as JSON"),
+	SL_BOOL(struct ps_options, metrics, false,
+		"print metrics for Prometheus (text format 0.0.4)"),
 	SL_BOOL(struct ps_options, clean, false,
 		"forget sessions that crashed; their data stay where they are"),
 	SL_OPTION_END,
@@ -62,7 +67,8 @@ static void print_alive(const struct sl_remote_info *info, const struct sl_remot
 	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)(s->lost + s->damaged));
 	if (s->frames_per_s >= 0)
 		snprintf(rate, sizeof(rate), "%.4g/s", s->frames_per_s);
-	print_row(info->name, s->state, s->run, frames, rate, lost,
+	/* A detector side knows what it sent, not what became of it. */
+	print_row(info->name, s->state, s->run, frames, rate, info->detector ? "-" : lost,
 		  age_text(s->progress_age_ns, age, sizeof(age)), info->experiment);
 }
 
@@ -124,6 +130,23 @@ static int print_json(void)
 	return 0;
 }
 
+static int print_metrics(void)
+{
+	uint64_t begin_ns = sl_clock_ns();
+	char *json, *text;
+	int err = sl_remote_list_json(PATIENCE_MS, &json);
+
+	if (err)
+		return failed(err);
+	err = sl_metrics_text_of(json, strlen(json), sl_clock_ns() - begin_ns, &text);
+	sl_remote_free(json);
+	if (err)
+		return failed(err);
+	fputs(text, stdout);
+	free(text);
+	return 0;
+}
+
 int sl_cmd_ps(const struct sl_command *command, int argc, char **argv)
 {
 	struct ps_options o;
@@ -143,5 +166,9 @@ int sl_cmd_ps(const struct sl_command *command, int argc, char **argv)
 			printf("%d forgotten\n", n);
 		return n < 0 ? failed(n) : 0;
 	}
-	return o.json ? print_json() : print_table();
+	if (o.json && o.metrics) {
+		sl_error("--json and --metrics: choose one");
+		return 1;
+	}
+	return o.metrics ? print_metrics() : o.json ? print_json() : print_table();
 }

@@ -1,6 +1,7 @@
 /* request.c - a line of JSON becomes a request. */
 #include "monitor/request.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -167,7 +168,65 @@ static int take_interval(const struct parser *p, const json_t *value)
 	return 0;
 }
 
+/* ---- of a point ---- */
+
+static int take_count(const struct parser *p, const char *name, const json_t *value,
+		      uint64_t *count)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return wrong(p, "%s: a number, 0 or more", name);
+	*count = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+static int take_first(const struct parser *p, const json_t *value)
+{
+	return take_count(p, "first", value, &p->request->first);
+}
+
+static int take_frames(const struct parser *p, const json_t *value)
+{
+	return take_count(p, "frames", value, &p->request->frames);
+}
+
+/* It becomes the name of a dataset. */
+static bool is_value_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < length; i++)
+		if (!isalpha((unsigned char)name[i]) && name[i] != '_' &&
+		    !(i && isdigit((unsigned char)name[i])))
+			return false;
+	return length > 0 && length <= SL_REQUEST_NAME;
+}
+
+static int take_values(const struct parser *p, const json_t *value)
+{
+	struct sl_request *r = p->request;
+	const char *name;
+	json_t *item;
+
+	if (!json_is_object(value) || json_object_size(value) > SL_REQUEST_VALUES)
+		return wrong(p, "values: an object of at most %d numbers", SL_REQUEST_VALUES);
+	json_object_foreach((json_t *)value, name, item)
+	{
+		if (!is_value_name(name))
+			return wrong(p,
+				     "values.%.40s: a name has 1 to %d of A-Z a-z 0-9 _, and a "
+				     "letter first",
+				     name, SL_REQUEST_NAME);
+		if (!json_is_number(item))
+			return wrong(p, "values.%.40s: a number", name);
+		r->value[r->values].name = name;
+		r->value[r->values++].value = json_number_value(item);
+	}
+	return 0;
+}
+
 /* ---- calls ---- */
+
+enum { MEMBERS = 3 }; /* of a call, at most */
 
 struct member {
 	const char *name;
@@ -176,7 +235,7 @@ struct member {
 
 static const struct {
 	const char *name;
-	struct member member[2];
+	struct member member[MEMBERS];
 } calls[SL_REQUEST_CALLS] = {
 	[SL_REQUEST_STATUS] = {"status", {{NULL}}},
 	[SL_REQUEST_CONFIGURE] = {"configure", {{"set", take_sets}}},
@@ -189,6 +248,10 @@ static const struct {
 	[SL_REQUEST_METADATA_CALL] = {"metadata", {{"set", take_metadata}, {"keep", take_keep}}},
 	[SL_REQUEST_WAIT] = {"wait", {{"states", take_states}, {"timeout_ms", take_timeout}}},
 	[SL_REQUEST_WATCH] = {"watch", {{"interval_ms", take_interval}}},
+	[SL_REQUEST_POINT] = {"point",
+			      {{"first", take_first},
+			       {"frames", take_frames},
+			       {"values", take_values}}},
 	[SL_REQUEST_CLOSE] = {"close", {{NULL}}},
 };
 
@@ -220,15 +283,17 @@ static int take_members(const struct parser *p, json_t *json)
 
 		if (err || !strcmp(key, "call"))
 			continue;
-		while (m < members + 2 && m->name && strcmp(m->name, key) != 0)
+		while (m < members + MEMBERS && m->name && strcmp(m->name, key) != 0)
 			m++;
-		if (m == members + 2 || !m->name)
+		if (m == members + MEMBERS || !m->name)
 			err = wrong(p, "%s has no '%.40s'", p->request->name, key);
 		else
 			err = m->take(p, value);
 	}
 	if (!err && p->request->call == SL_REQUEST_WAIT && !p->request->states)
 		err = wrong(p, "wait: \"states\" is missing");
+	if (!err && p->request->call == SL_REQUEST_POINT && !p->request->frames)
+		err = wrong(p, "point: \"frames\" is missing, or 0");
 	return err;
 }
 

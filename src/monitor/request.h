@@ -3,7 +3,7 @@
  * Model:     one object with "call" and the members that this call has; any other member is a
  *            mistake. No input or output: tests/fuzz/request_fuzz.c feeds it with any bytes.
  * Ownership: texts in the structure belong to it, until sl_request_free().
- * Bounds:    64 KiB a line, 8 levels of brackets, 128 overrides, 64 metadata. */
+ * Bounds:    64 KiB a line, 8 levels of brackets, 128 overrides, 64 metadata, 16 values. */
 #ifndef SL_MONITOR_REQUEST_H
 #define SL_MONITOR_REQUEST_H
 
@@ -16,6 +16,8 @@ enum {
 	SL_REQUEST_DEPTH = 8,
 	SL_REQUEST_SETS = 128,
 	SL_REQUEST_METADATA = 64,
+	SL_REQUEST_VALUES = 16,
+	SL_REQUEST_NAME = 63, /* bytes of a value's name, at most */
 	SL_REQUEST_WATCH_MIN_MS = 100,
 	SL_REQUEST_WATCH_MAX_MS = 3600000,
 	SL_REQUEST_WAIT_MAX_MS = 86400000,
@@ -33,6 +35,7 @@ enum sl_request_call {
 	SL_REQUEST_METADATA_CALL,
 	SL_REQUEST_WAIT,
 	SL_REQUEST_WATCH,
+	SL_REQUEST_POINT,
 	SL_REQUEST_CLOSE,
 	SL_REQUEST_CALLS,
 };
@@ -48,11 +51,17 @@ struct sl_request {
 		char number[32];	 /* a value that came as a number, as text */
 	} metadata[SL_REQUEST_METADATA];
 	uint32_t metadata_set;
-	bool keep;	      /* of metadata: for later runs, too */
-	uint32_t states;      /* of wait: bits, 1 << SL_STATE_RUNNING ... */
-	int32_t timeout_ms;   /* of wait; -1: none */
-	uint32_t interval_ms; /* of watch; 0: watch no longer */
-	void *json;	      /* owns the texts */
+	bool keep;		/* of metadata: for later runs, too */
+	uint32_t states;	/* of wait: bits, 1 << SL_STATE_RUNNING ... */
+	int32_t timeout_ms;	/* of wait; -1: none */
+	uint32_t interval_ms;	/* of watch; 0: watch no longer */
+	uint64_t first, frames; /* of point */
+	struct {
+		const char *name; /* A-Z a-z 0-9 _, and a letter first */
+		double value;
+	} value[SL_REQUEST_VALUES];
+	uint32_t values;
+	void *json; /* owns the texts */
 };
 
 /* -EINVAL: `why` says what is wrong; there is nothing to free then. -ENOMEM likewise. */

@@ -40,6 +40,7 @@ static void every_call_is_understood(void **state)
 		{"{\"call\":\"metadata\"}", SL_REQUEST_METADATA_CALL},
 		{"{\"call\":\"watch\"}", SL_REQUEST_WATCH},
 		{"{\"call\":\"wait\",\"states\":[\"ended\"]}", SL_REQUEST_WAIT},
+		{"{\"call\":\"point\",\"frames\":1}", SL_REQUEST_POINT},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -96,6 +97,16 @@ static void members_are_taken(void **state)
 	assert_int_equal(parse("{\"call\":\"watch\",\"interval_ms\":100}", &r), 0);
 	assert_int_equal(r.interval_ms, 100);
 	sl_request_free(&r);
+	assert_int_equal(parse("{\"call\":\"point\",\"first\":120,\"frames\":5,\"values\":{\"angle_"
+			       "deg\":1.5}}",
+			       &r),
+			 0);
+	assert_int_equal(r.first, 120);
+	assert_int_equal(r.frames, 5);
+	assert_int_equal(r.values, 1);
+	assert_string_equal(r.value[0].name, "angle_deg");
+	assert_true(r.value[0].value == 1.5);
+	sl_request_free(&r);
 }
 
 static void what_is_wrong_is_said(void **state)
@@ -128,6 +139,18 @@ static void what_is_wrong_is_said(void **state)
 		{"{\"call\":\"wait\",\"states\":[\"ended\"],\"timeout_ms\":1e9}", "timeout_ms"},
 		{"{\"call\":\"watch\",\"interval_ms\":99}", "interval_ms"},
 		{"{\"call\":\"watch\",\"interval_ms\":-1}", "interval_ms"},
+		{"{\"call\":\"point\"}", "\"frames\" is missing"},
+		{"{\"call\":\"point\",\"frames\":0}", "\"frames\" is missing"},
+		{"{\"call\":\"point\",\"frames\":-1}", "frames"},
+		{"{\"call\":\"point\",\"frames\":1.5}", "frames"},
+		{"{\"call\":\"point\",\"frames\":1,\"first\":\"a\"}", "first"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":[1]}", "values"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":{\"x\":\"1\"}}",
+		 "values.x: a number"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":{\"\":1}}", "a letter first"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":{\"1x\":1}}", "a letter first"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":{\"a/b\":1}}", "a letter first"},
+		{"{\"call\":\"point\",\"frames\":1,\"values\":{\"x\":1e999}}", "not JSON"},
 		{"{\"call\":[[[[[[[[[]]]]]]]]]}", "brackets"},
 		{"{\"call\":\"\\u0000\"}", "not JSON"},
 		{"{\"call\":\"\xff\"}", "not JSON"},
@@ -176,6 +199,17 @@ static void sizes_are_bounded(void **state)
 		n += (size_t)sprintf(line + n, ",\"k%d\":1", i);
 	sprintf(line + n, "}}");
 	assert_int_equal(parse(line, &r), -EINVAL);
+	n = (size_t)sprintf(line, "{\"call\":\"point\",\"frames\":1,\"values\":{\"a\":1");
+	for (int i = 0; i < SL_REQUEST_VALUES; i++)
+		n += (size_t)sprintf(line + n, ",\"k%d\":1", i);
+	sprintf(line + n, "}}");
+	assert_int_equal(parse(line, &r), -EINVAL);
+	for (int longer = 1; longer >= 0; longer--) {
+		sprintf(line, "{\"call\":\"point\",\"frames\":1,\"values\":{\"a%0*d\":1}}",
+			SL_REQUEST_NAME - 1 + longer, 0);
+		assert_int_equal(parse(line, &r), longer ? -EINVAL : 0);
+	}
+	sl_request_free(&r);
 	free(line);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/text.h"
+#include "monitor/detector_json.h"
 #include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
 #include "monitor/pace_json.h"
@@ -108,7 +109,7 @@ static json_t *ledger_json(const struct sl_status *s)
 
 /* ---- sources and link ---- */
 
-static const char *source_state_name(uint32_t state)
+const char *sl_status_source_name(uint32_t state)
 {
 	static const char *const name[] = {"absent", "planned", "running",  "done",
 					   "ended",  "gone",	"returning"};
@@ -125,10 +126,10 @@ static json_t *source_json(const struct sl_status_source *s)
 				     : json_null();
 
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
-			 source_state_name(s->state), "fell_short", truth(s->fell_short), "first",
-			 number(s->first), "offered", number_or_null(s->offered), "reached",
-			 number(s->reached), "turned_away", number(s->turned_away), "returns",
-			 number(s->returns), "unfinished", unfinished);
+			 sl_status_source_name(s->state), "fell_short", truth(s->fell_short),
+			 "first", number(s->first), "offered", number_or_null(s->offered),
+			 "reached", number(s->reached), "turned_away", number(s->turned_away),
+			 "returns", number(s->returns), "unfinished", unfinished);
 }
 
 static json_t *sources_json(const struct sl_status *s)
@@ -159,6 +160,19 @@ static json_t *link_json(const struct sl_status *s)
 
 /* ---- times, gauges, threads ---- */
 
+/* Up to the last one that is not 0. */
+static json_t *buckets_json(const struct sl_status_latency *l)
+{
+	json_t *array = json_array();
+	unsigned n = SL_STATUS_BUCKETS;
+
+	while (n && !l->bucket[n - 1])
+		n--;
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(array, number(l->bucket[i]));
+	return array;
+}
+
 static json_t *latency_json(const struct sl_status *s)
 {
 	json_t *object = json_object();
@@ -168,11 +182,12 @@ static json_t *latency_json(const struct sl_status *s)
 
 		if (l->count)
 			json_object_set_new(object, sl_latency_name(i),
-					    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count",
-						      number(l->count), "sum", number(l->sum_ns),
-						      "p50", number(l->p50_ns), "p99",
-						      number(l->p99_ns), "p999", number(l->p999_ns),
-						      "max", number(l->max_ns)));
+					    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+						      "count", number(l->count), "sum",
+						      number(l->sum_ns), "p50", number(l->p50_ns),
+						      "p99", number(l->p99_ns), "p999",
+						      number(l->p999_ns), "max", number(l->max_ns),
+						      "buckets", buckets_json(l)));
 	}
 	return object;
 }
@@ -257,6 +272,15 @@ static json_t *addons_json(const struct sl_status *s)
 
 /* ---- what a session knows beside it ---- */
 
+static json_t *detector_json(const struct sl_status *s)
+{
+	if (!s->detector[0])
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:f}", "kind", sl_json_text(s->detector), "frames",
+			 number_or_null(s->detector_frames), "dark_frames",
+			 number(s->detector_dark_frames), "rate_Hz", s->detector_rate_Hz);
+}
+
 static json_t *error_json(const struct sl_error *e)
 {
 	if (!e || !e->code)
@@ -303,8 +327,14 @@ static json_t *document_json(const struct sl_status_document *d)
 		json_object_update(json, rest);
 	json_decref(rest);
 	if (json) {
+		json_object_set_new(json, "kind",
+				    json_string(d->detector ? "detector" : "session"));
+		if (d->detector)
+			json_object_set_new(json, "detector_side", sl_json_detector(d->detector));
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
+		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
+		json_object_set_new(json, "flight", text_or_null(s->flight));
 		json_object_set_new(json, "watermark", number(s->watermark));
 		json_object_set_new(json, "too_slow",
 				    s->too_slow ? sl_json_text(s->addon[s->too_slow - 1].name)
@@ -364,4 +394,11 @@ char *sl_reply_metadata(const struct sl_metadata *metadata)
 {
 	return line_of(json_pack("{s:i, s:b, s:s, s:o}", "schema", SL_STATUS_SCHEMA, "ok", 1,
 				 "call", "metadata", "metadata", sl_json_metadata(metadata)));
+}
+
+char *sl_reply_point(uint64_t point, enum sl_state state)
+{
+	return line_of(json_pack("{s:i, s:b, s:s, s:s, s:o}", "schema", SL_STATUS_SCHEMA, "ok", 1,
+				 "call", "point", "state", sl_state_name(state), "point",
+				 number(point)));
 }

@@ -153,9 +153,15 @@ changes(void *arg, void (*one)(void *to, const struct sl_env_metadata_change *ch
 	return first;
 }
 
+static void points(void *arg, void (*all)(void *to, const struct sl_env_points *points), void *to)
+{
+	sl_points_all(&((struct sl_session *)arg)->points, all, to);
+}
+
 void sl_session_init_env_metadata(struct sl_session *s, struct sl_env_metadata *env)
 {
-	*env = (struct sl_env_metadata){.each = each, .arg = s, .changes = changes};
+	*env = (struct sl_env_metadata){
+		.each = each, .arg = s, .changes = changes, .points = points};
 }
 
 /* ---- changes ---- */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "flight/recorder.h"
 #include "monitor/summary.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -138,6 +139,19 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 }
 
 /* Read and check; the former experiment goes only if that succeeds. */
+static void note_asked(struct sl_session *s)
+{
+	const struct sl_detector_options *run = &s->experiment->run;
+
+	pthread_mutex_lock(&s->lock);
+	snprintf(s->asked.detector, sizeof(s->asked.detector), "%s",
+		 s->experiment->generator->name);
+	s->asked.frames = run->frames;
+	s->asked.dark_frames = run->dark_frames;
+	s->asked.rate_Hz = run->frame_rate_Hz;
+	pthread_mutex_unlock(&s->lock);
+}
+
 int sl_session_read(struct sl_session *s)
 {
 	struct sl_experiment *e;
@@ -167,6 +181,7 @@ int sl_session_read(struct sl_session *s)
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	s->experiment = e;
+	note_asked(s);
 	e->metadata = &s->metadata_of_env;
 	s->probed = false;
 	if (s->root[0] || s->hooks.folder)
@@ -176,8 +191,10 @@ int sl_session_read(struct sl_session *s)
 
 static void free_session(struct sl_session *s)
 {
-	sl_socket_close(s->socket);
+	sl_session_close_socket(s);
+	sl_recorder_close(s->recorder);
 	sl_session_metadata_fini(&s->metadata);
+	sl_points_fini(&s->points);
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	for (unsigned i = 0; i < s->sets; i++)
@@ -208,7 +225,7 @@ static struct sl_session *make(void)
 
 	if (!s)
 		return NULL;
-	s->text_fd = s->wake = s->summary_file.fd = -1;
+	s->text_fd = s->wake = s->summary_file.fd = s->flight_dir = -1;
 	s->keeper.socket = -1;
 	sl_run_folder_init(&s->folder);
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};
@@ -216,6 +233,7 @@ static struct sl_session *make(void)
 	pthread_mutex_init(&s->lock, NULL);
 	sl_session_metadata_init(&s->metadata);
 	sl_session_init_env_metadata(s, &s->metadata_of_env);
+	sl_points_init(&s->points);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->changed, &attributes);
@@ -260,7 +278,7 @@ int sl_session_open_with(const struct sl_session_options *options,
 		sl_run_folder_warn_of_crashes(s->root);
 	atomic_store(&s->state, SL_STATE_CONFIGURED);
 	if (!err && known.name)
-		err = sl_socket_open(s, known.name, known.root);
+		err = sl_session_open_socket(s, known.name, known.root);
 	if (!err)
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
 	sl_log_set_target(before);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "flight/recorder.h"
 #include "monitor/result.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -194,8 +195,9 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 		memset(&s->last, 0, sizeof(s->last));
 		s->last.result = -1;
 		s->run = 0;
-		s->run_folder[0] = '\0';
+		s->run_folder[0] = s->flight_path[0] = '\0';
 		sl_session_begin_metadata(s);
+		sl_points_begin(&s->points);
 		atomic_store(&s->reason_state, 0);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
@@ -342,6 +344,8 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 		sl_receiver_status(s->receiver, now);
 		now->started_unix_ns = s->started_unix_ns;
 		snprintf(now->experiment, sizeof(now->experiment), "%s", s->name);
+		if (sl_recorder_is_frozen(s->recorder))
+			snprintf(now->flight, sizeof(now->flight), "%s", s->flight_path);
 	} else {
 		*now = s->last;
 		now->bytes = sizeof(*now);
@@ -350,6 +354,10 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 	now->state = atomic_load(&s->state);
 	now->run = s->run;
 	snprintf(now->folder, sizeof(now->folder), "%s", s->run_folder);
+	memcpy(now->detector, s->asked.detector, sizeof(now->detector));
+	now->detector_frames = s->asked.frames;
+	now->detector_dark_frames = s->asked.dark_frames;
+	now->detector_rate_Hz = s->asked.rate_Hz;
 	if (!has_ended(s))
 		now->result = -1; /* a front end may still have a say */
 	snprintf(now->session, sizeof(now->session), "%s", sl_socket_name(s->socket));

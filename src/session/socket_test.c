@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "client/registry.h"
 #include "session/metadata.h"
+#include "session/private.h"
 #include "session/session.h"
 
 enum { PATIENCE_MS = 60000, CLIENTS = 16 };
@@ -262,6 +263,21 @@ static void configure_reads_and_tells_mistakes(void **state)
 static void note_key(void *arg, const char *key, const char *value)
 {
 	strcat(strcat(strcat(strcat(arg, key), "="), value), " ");
+}
+
+static void points_are_of_a_run(void **state)
+{
+	struct sl_session *session = opened("one");
+	struct sl_remote *remote = connected("one");
+
+	is_refused(remote, "{\"call\":\"point\",\"frames\":1}", "state");
+	sl_points_begin(&session->points);
+	is_taken(remote, "{\"call\":\"point\",\"first\":3,\"frames\":2,\"values\":{\"x\":1}}");
+	is_refused(remote, "{\"call\":\"point\",\"frames\":1,\"values\":{\"y\":1}}", "request");
+	assert_int_equal(session->points.n, 1);
+	sl_points_end(&session->points);
+	sl_remote_close(remote);
+	sl_session_close(session);
 }
 
 static void metadata_come_from_both_sides(void **state)
@@ -516,6 +532,7 @@ int main(void)
 		CASE(without_a_folder_there_is_no_socket),
 		CASE(states_are_followed),
 		CASE(configure_reads_and_tells_mistakes),
+		CASE(points_are_of_a_run),
 		CASE(metadata_come_from_both_sides),
 		CASE(garbage_is_answered_then_cut),
 		CASE(too_many_clients_are_turned_away),

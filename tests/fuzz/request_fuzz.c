@@ -1,5 +1,6 @@
 /* request_fuzz.c - any bytes as a request of the status socket: a request that is understood has
  * what its call needs, and nothing that its bounds forbid. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,6 +28,10 @@ static void look(const struct sl_request *r)
 	check(!r->reason || strlen(r->reason) < 16);
 	check(r->call != SL_REQUEST_WAIT || r->states);
 	check(r->states < 1u << SL_STATES && r->timeout_ms >= -1);
+	check(r->values <= SL_REQUEST_VALUES && (r->call != SL_REQUEST_POINT || r->frames));
+	for (uint32_t i = 0; i < r->values; i++)
+		check(r->value[i].name[0] && strlen(r->value[i].name) <= SL_REQUEST_NAME &&
+		      !strchr(r->value[i].name, '/') && isfinite(r->value[i].value));
 	check(!r->interval_ms || r->interval_ms >= SL_REQUEST_WATCH_MIN_MS);
 	for (uint32_t i = 0; i < r->sets; i++)
 		check(strchr(r->set[i], '='));

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""options_page.py - docs/reference/options.md is what `sluice list --markdown` prints; states.md and errors.md are what
-`sluice list states` and `sluice list errors` print.
+"""options_page.py - docs/reference/options.md is what `sluice list --markdown` prints; states.md, errors.md and metrics.md are what
+`sluice list states`, `sluice list errors` and `sluice list metrics` print.
 
 The program is the one in the environment variable SLUICE, or build/sluice if it is newer than the sources.
 """
@@ -14,7 +14,7 @@ import sys
 import lint
 
 PAGE = "docs/reference/options.md"
-OTHERS = {"docs/reference/states.md": "states", "docs/reference/errors.md": "errors"}
+OTHERS = {"docs/reference/states.md": "states", "docs/reference/errors.md": "errors", "docs/reference/metrics.md": "metrics"}
 ABSENT = "(not in this program: "
 GIVEN = os.environ.get("SLUICE")
 PROGRAM = pathlib.Path(GIVEN or lint.ROOT / "build/sluice").resolve()
@@ -65,7 +65,7 @@ def main():
         return out.done()
     page = reference()
     out.case("the page is what the program prints", outdated(lint.ROOT))
-    out.case("states and errors are what the program lists", others(lint.ROOT))
+    out.case("states, errors and metrics are what the program lists", others(lint.ROOT))
     out.case("finds a page of states that is not", lint.finds(others, {"docs/reference/states.md": "\n"}, "states.md: out of date"))
     out.case("finds a changed page", lint.finds(outdated, {PAGE: page.replace("4791", "4792")}, "out of date", "+| `port`"))
     out.case("finds a missing page", lint.finds(outdated, {"docs/README.md": "\n"}, "missing"))

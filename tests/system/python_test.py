@@ -923,7 +923,7 @@ def _(folder):
           sorted(path.name for path in (PACKAGE / "sluice").iterdir() if path.name != "__pycache__"), "files")
     env = {key: value for key, value in os.environ.items() if key not in ("SLUICE", "SLUICE_CLIENT_LIBRARY")}
     env.update(PYTHONPATH=str(place.parent), PATH="/usr/bin:/bin")
-    out = ends(script(TRY + "; print(sluice.library_path()); from sluice import _session; print(_session.program())", env=env, cwd=folder)).splitlines()
+    out = ends(script(TRY + "; print(sluice.library_path()); print(sluice.program_path())", env=env, cwd=folder)).splitlines()
     check(out[0].startswith("[1, 2] 0") and str(place) in out[0], f"it prints {out}")
     check(out[1].startswith(str(folder)) and out[1].endswith("libsluice-client.so.0"), f"the library is {out[1]}")
     check(out[2].startswith(str(folder)) and out[2].endswith("bin/sluice"), f"the program is {out[2]}")

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #define BEAM	   "/entry/instrument/beam"
 #define ATTENUATOR "/entry/instrument/attenuator"
@@ -14,6 +15,7 @@
 #define FREE	   "/entry/metadata"
 #define TEXTS	   "/entry/sluice/metadata"
 #define CHANGES	   "/entry/sluice/metadata_changes"
+#define POINTS	   "/entry/sluice/points"
 
 /* The words of NXsource and NXbeam for the choices of the option table; NULL: not known. */
 static const char *const source_types[] = {NULL,
@@ -347,6 +349,55 @@ static void write_changes(struct sl_h5 *file, const struct sl_env_metadata *from
 	free(all);
 }
 
+/* ---- the points of a scan ---- */
+
+enum { POINT_COLUMNS = 3, DATASET_BYTES = 4096 }; /* of HDF5 itself, for each dataset */
+
+static void write_times(struct sl_h5 *file, const struct sl_env_points *p,
+			const struct sl_h5_shape *shape)
+{
+	double *seconds = malloc(p->n * sizeof(*seconds));
+
+	if (!seconds)
+		return;
+	for (uint64_t i = 0; i < p->n; i++)
+		seconds[i] = (double)p->unix_ns[i] * 1e-9;
+	sl_h5_write(file, POINTS "/time", shape, seconds);
+	sl_h5_attribute_text(file, POINTS "/time", "units", "s");
+	free(seconds);
+}
+
+static void write_point_columns(struct sl_h5 *file, const struct sl_env_points *p)
+{
+	const struct sl_h5_shape counts = {SL_H5_U64, 1, {p->n}}, numbers = {SL_H5_F64, 1, {p->n}};
+	char path[160];
+
+	sl_h5_group(file, POINTS, "NXcollection");
+	sl_h5_write(file, POINTS "/first_sequence", &counts, p->first);
+	sl_h5_write(file, POINTS "/frames", &counts, p->frames);
+	write_times(file, p, &numbers);
+	if (p->values)
+		sl_h5_group(file, POINTS "/values", "NXcollection");
+	for (uint32_t v = 0; v < p->values; v++) {
+		snprintf(path, sizeof(path), POINTS "/values/%s", p->name[v]);
+		sl_h5_write(file, path, &numbers, p->value[v]);
+	}
+}
+
+static void write_points(void *to, const struct sl_env_points *p)
+{
+	uint64_t columns = POINT_COLUMNS + p->values;
+	struct sl_h5 *file = to;
+
+	if (!p->n)
+		return;
+	if (sl_h5_reserve(file, columns * (p->n * 8 + DATASET_BYTES)))
+		sl_warn("no space on disk for the table of %llu points: it is left out of the file",
+			(unsigned long long)p->n);
+	else
+		write_point_columns(file, p);
+}
+
 void sl_facts_end(struct sl_facts *facts, struct sl_h5 *file)
 {
 	struct sl_metadata *now;
@@ -358,4 +409,6 @@ void sl_facts_end(struct sl_facts *facts, struct sl_h5 *file)
 		rewrite(facts, file, now);
 	free(now);
 	write_changes(file, *facts->from);
+	if ((*facts->from)->points)
+		(*facts->from)->points((*facts->from)->arg, write_points, file);
 }

@@ -9,6 +9,8 @@
  *   /entry/metadata                           free keys: numbers with @units, or texts
  *   /entry/sluice/metadata                    all of them as texts, as users gave them
  *   /entry/sluice/metadata_changes            when which one changed during the run
+ *   /entry/sluice/points                      of a scan: first_sequence, frames, time, values/NAME;
+ *                                             without space for them they are left out
  *
  * Model:     written when the file begins, so that a killed run leaves them, and again in the end
  *            where they have changed.

@@ -4,6 +4,8 @@
 #include "hdf5/testing.h"
 #include "sink/nexus/facts.h"
 #include "sink/nexus/recover.h"
+#include <math.h>
+
 #include "sink/testing.h"
 
 extern const struct sl_sink sl_sink_nexus;
@@ -27,7 +29,7 @@ changes(void *arg, void (*one)(void *to, const struct sl_env_metadata_change *ch
 	return 7;
 }
 
-static const struct sl_env_metadata metadata = {.each = each, .changes = changes};
+static struct sl_env_metadata metadata = {.each = each, .changes = changes};
 
 static void set(const char *key, const char *value)
 {
@@ -275,6 +277,59 @@ static void changes_are_listed(void **state)
 	sl_h5_close(file);
 }
 
+static const double at[2][3] = {{1.5, 2.5, NAN}, {-1, -2, -3}};
+static bool has_points;
+
+static void points(void *arg, void (*all)(void *to, const struct sl_env_points *points), void *to)
+{
+	static const uint64_t first[] = {0, 10, 25}, frames[] = {5, 5, 6},
+			      unix_ns[] = {UINT64_C(1763470000500000000), 2, 3};
+	static const char *const name[] = {"angle_deg", "x"};
+	static const double *const value[] = {at[0], at[1]};
+
+	all(to, &(struct sl_env_points){.n = has_points ? 3 : 0,
+					.first = first,
+					.frames = frames,
+					.unix_ns = unix_ns,
+					.values = 2,
+					.name = name,
+					.value = value});
+}
+
+static void points_of_a_scan_are_in_the_file(void **state)
+{
+	struct sl_h5_shape shape;
+	struct bench bench;
+	struct sl_h5 *file;
+	uint64_t counts[3];
+	double numbers[3];
+
+	metadata.points = points;
+	for (has_points = false;; has_points = true) {
+		begin(&bench, "1000");
+		file = end(&bench);
+		if (has_points)
+			break;
+		has_no(file, "/entry/sluice/points/frames");
+		sl_h5_close(file);
+	}
+	assert_int_equal(sl_h5_describe(file, "/entry/sluice/points/frames", &shape), 0);
+	assert_int_equal(shape.dim[0], 3);
+	sl_h5_read(file, "/entry/sluice/points/first_sequence", SL_H5_U64, counts, sizeof(counts));
+	assert_true(counts[0] == 0 && counts[1] == 10 && counts[2] == 25);
+	sl_h5_read(file, "/entry/sluice/points/frames", SL_H5_U64, counts, sizeof(counts));
+	assert_true(counts[2] == 6);
+	sl_h5_read(file, "/entry/sluice/points/time", SL_H5_F64, numbers, sizeof(numbers));
+	assert_true(numbers[0] == 1763470000.5);
+	sl_h5_read(file, "/entry/sluice/points/values/angle_deg", SL_H5_F64, numbers,
+		   sizeof(numbers));
+	assert_true(numbers[1] == 2.5 && isnan(numbers[2]));
+	sl_h5_read(file, "/entry/sluice/points/values/x", SL_H5_F64, numbers, sizeof(numbers));
+	assert_true(numbers[2] == -3);
+	sl_h5_close(file);
+	metadata.points = NULL;
+}
+
 static void fill(char with)
 {
 	char text[SL_METADATA_VALUE] = "", key[SL_METADATA_KEY];
@@ -336,6 +391,7 @@ int main(void)
 		cmocka_unit_test_setup(the_last_values_are_in_the_file, setup),
 		cmocka_unit_test_setup(free_keys_may_come_and_go, setup),
 		cmocka_unit_test_setup(changes_are_listed, setup),
+		cmocka_unit_test_setup(points_of_a_scan_are_in_the_file, setup),
 		cmocka_unit_test_setup(the_largest_change_fits, setup),
 		cmocka_unit_test_setup(fact_is_what_an_option_says, setup),
 	};
