@@ -21,6 +21,8 @@ import tap  # noqa: E402  (found through the line above)
 
 import control_pages  # noqa: E402
 import extract  # noqa: E402
+import live_page  # noqa: E402
+import service_pages  # noqa: E402
 import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
@@ -898,6 +900,8 @@ def main():
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
             control_pages.check(out, installed)
+            service_pages.check(out, installed)
+            live_page.check(out, installed, run, "serve" in run(SLUICE, "list", "command").stdout)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

@@ -163,10 +163,12 @@ def runs(service):
     check("run 1 ended" in service.ask("GET", "/runs/1/log", status=200).body.decode(), "log")
     check("# --set" in service.ask("GET", "/runs/000001/experiment", status=200).body.decode(), "experiment, with origins")
     equal(service.ask("GET", "/runs/1/outcomes", status=200).body.decode().split()[:4], ["0", "0", "stored", "none"], "outcomes")
+    said = service.get("/runs/1/explain")
+    equal((said["lost"], said["cause"], said["sent"]), (0, None, 2 * result["frames"]["settled"]), "what explain says")
     picture = service.ask("GET", "/runs/1/picture.png", status=200)
     equal(picture.body[:4], b"\x89PNG", "picture")
     equal(service.ask("GET", "/runs/1/picture.png").body, picture.body, "the same picture")
-    for path in ("3", "3/log", "3/picture.png", "0", "-1", "x", "1/nothing", "1/log/x", "99999999999999999999"):
+    for path in ("3", "3/log", "3/explain", "3/picture.png", "0", "-1", "x", "1/nothing", "1/log/x", "99999999999999999999"):
         equal(service.ask("GET", f"/runs/{path}").status, 404, f"status of {path}")
     for query in ("limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "before=-1", "before=1e3", "limit=%", "limit=%zz", "l=1",
                   "limit=99999999999999999999", "token=" + "c" * 20):
