@@ -473,7 +473,7 @@ class LimaCCDs(Device):
 
     def asked(self, name: str) -> Any:
         """What the experiment asks of the detector."""
-        return (self.camera.status()["asked"] or {}).get(name)
+        return (self.camera.status()["detector"] or {}).get(name)
 
     def exposure(self) -> float:
         """As a client has set it; as the metadata say; or the time from frame to frame."""

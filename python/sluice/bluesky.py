@@ -168,9 +168,9 @@ class Detector:
 
     def _facts(self) -> Dict[str, Tuple[Any, str]]:
         status = self.session.status().as_dict()
-        asked = status["asked"] or {}
+        detector = status["detector"] or {}
         return {"experiment": (status["experiment"] or "", "string"), "run": (status["run"] or 0, "integer"), "folder": (status["folder"] or "", "string"),
-                "detector": (asked.get("kind", ""), "string"), "frame_rate_Hz": (float(asked.get("rate_Hz", 0.0)), "number"),
+                "detector": (detector.get("kind", ""), "string"), "frame_rate_Hz": (float(detector.get("rate_Hz", 0.0)), "number"),
                 "frames_per_point": (self.frames_per_point, "integer"), "between": (self.between, "string")}
 
     async def read_configuration(self) -> Dict[str, Reading]:
@@ -288,7 +288,7 @@ class Detector:
                 self._fail(status)
             if time.monotonic() > end:
                 raise unless_in_time(self.timeout, f"{self._name}: {frames - settled} frames of the point did not come")
-            rate = (status["asked"] or {}).get("rate_Hz") or 0.0
+            rate = (status["detector"] or {}).get("rate_Hz") or 0.0
             time.sleep(min(0.05, max(0.002, 0.5 * (frames - settled) / rate)) if rate > 0 else 0.005)
 
     def _fail(self, status: Mapping[str, Any]) -> None:

@@ -272,7 +272,7 @@ static json_t *addons_json(const struct sl_status *s)
 
 /* ---- what a session knows beside it ---- */
 
-static json_t *asked_json(const struct sl_status *s)
+static json_t *detector_json(const struct sl_status *s)
 {
 	if (!s->detector[0])
 		return json_null();
@@ -332,7 +332,7 @@ static json_t *document_json(const struct sl_status_document *d)
 		if (d->detector)
 			json_object_set_new(json, "detector_side", sl_json_detector(d->detector));
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
-		json_object_set_new(json, "asked", asked_json(s));
+		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
 		json_object_set_new(json, "flight", text_or_null(s->flight));
 		json_object_set_new(json, "watermark", number(s->watermark));

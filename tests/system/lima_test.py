@@ -171,7 +171,7 @@ def _(folder):
         equal(list(camera.image_sizes), [0, 2, 64, 64], "sizes")
         equal((camera.image_type, camera.image_width, camera.image_height, camera.ready_for_next_acq), ("Bpp16", 64, 64, True), "image")
         status = sluice.attach("cam").status()
-        equal((status.asked.frames, status.metadata["exposure_s"], round(status.asked.rate_Hz, 6)), (12, "0.003", 333.333333), "what the session was told")
+        equal((status.detector.frames, status.metadata["exposure_s"], round(status.detector.rate_Hz, 6)), (12, "0.003", 333.333333), "what the session was told")
         with h5py.File(folder / "data/000001/run.nxs", "r") as file:
             truth = file["entry/data/data"][:].reshape(12, 64, 64)
         for number in (0, 5, 11):
