@@ -53,6 +53,7 @@ def operations(folder):
         telegrams(service)
         service.ask("GET", "/openapi.json", status=200)
         service.ask("GET", "/", status=200)
+        service.ask("GET", "/metrics", status=200)
         stream = Stream(service)
         equal(stream.next()[0], "hello", "first event")
         stream.close()
