@@ -570,7 +570,7 @@ def check_explain(out, installed):
 # ---- every command of a page ----
 
 PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
-         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side")
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side", "serve", "script-it")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
