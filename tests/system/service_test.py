@@ -156,7 +156,7 @@ def sessions(service):
 def runs(service):
     rows = service.get("/runs")
     equal([(row["run"], row["state"]) for row in rows["runs"]], [(2, "over"), (1, "over")], "runs")
-    equal((rows["more"], rows["runs"][1]["result"], rows["runs"][1]["lost"]), (False, "intact", 0), "the first one")
+    equal((rows["more"], rows["runs"][1]["result"], rows["runs"][1]["lost"], rows["runs"][1]["damaged"]), (False, "intact", 0, 0), "the first one")
     page = service.get("/runs?limit=1")
     equal(([row["run"] for row in page["runs"]], page["more"]), ([2], True), "a page")
     equal([row["run"] for row in service.get("/runs?before=2")["runs"]], [1], "the next page")
