@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-ci check-long check-mutants check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-ci check-long check-mutants check-reference check-interop check-interop-short bench curves screenshots fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -67,6 +67,12 @@ curves:
 	@tools/build.sh build -- sluice
 	@tools/curves.py
 	@tools/trigger_curves.py
+
+# The live page with a run of examples/live, as pictures of the docs: docs/pictures/page-*.png; about two minutes.
+screenshots:
+	@tools/deps.sh screenshots
+	@tools/build.sh build -- sluice
+	@tools/screenshots.py
 
 # Each target runs this long; two at a time.
 SECONDS = 1200

@@ -25,6 +25,8 @@ static const struct sl_option table[] = {
 	       "how long a row is measured in a round"),
 	SL_U64(struct sl_bench_options, receive_buffer, 212992, 4096, 1073741823, "bytes",
 	       "of sockets, ours and peers': by default what Linux allows anybody"),
+	SL_BOOL(struct sl_bench_options, flight, true,
+		"our links sample packet headers, as in runs that have a flight recorder"),
 	SL_BOOL(struct sl_bench_options, sweep, false,
 		"also rows for messages of 64 bytes to 8 MiB; of shares: 1 byte to 1 GiB"),
 	SL_BOOL(struct sl_bench_options, callgrind, false,

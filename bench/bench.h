@@ -40,6 +40,7 @@ struct sl_bench_options {
 	double seconds;
 	uint64_t receive_buffer;
 	bool sweep, callgrind, list;
+	bool flight; /* links sample packets, as in runs with a flight recorder */
 };
 
 struct sl_bench_sample {

@@ -23,14 +23,15 @@ static int run_self(const struct sl_bench *bench, const struct sl_bench_row *row
 	if (n < 0)
 		return -errno;
 	self[n] = '\0';
-	snprintf(command, sizeof(command),
-		 "exec valgrind -q --tool=callgrind --trace-children=yes --collect-atstart=no "
-		 "--callgrind-out-file=%s/count.%%p --toggle-collect='bench_send_all*' "
-		 "--toggle-collect='bench_receive_until*' --toggle-collect='bench_receive_all*' "
-		 "'%s' link --only '%s' --rounds 1 --seconds %.3f --receive_buffer %llu "
-		 "--json %s/result >/dev/null 2>&1",
-		 folder, self, row->name, seconds, (unsigned long long)bench->o.receive_buffer,
-		 folder);
+	snprintf(
+		command, sizeof(command),
+		"exec valgrind -q --tool=callgrind --trace-children=yes --collect-atstart=no "
+		"--callgrind-out-file=%s/count.%%p --toggle-collect='bench_send_all*' "
+		"--toggle-collect='bench_receive_until*' --toggle-collect='bench_receive_all*' "
+		"'%s' link --only '%s' --rounds 1 --seconds %.3f --receive_buffer %llu --flight=%s "
+		"--json %s/result >/dev/null 2>&1",
+		folder, self, row->name, seconds, (unsigned long long)bench->o.receive_buffer,
+		bench->o.flight ? "true" : "false", folder);
 	status = system(command);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOEXEC;
 }

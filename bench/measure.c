@@ -17,11 +17,13 @@
 
 #include "base/log.h"
 #include "bench/bench.h"
+#include "bench/share/share.h"
 #include "bench/stage/stage.h"
 
 enum {
-	SAID = 4096,	 /* bytes of a program's output that are read */
-	PATIENCE_S = 30, /* and fifty times what was asked for */
+	SAID = 4096,	      /* bytes of a program's output that are read */
+	PATIENCE_S = 30,      /* and fifty times what was asked for ... */
+	LEAST_RATE = 8 << 20, /* ... and as long as pieces take at so many bytes/s */
 };
 
 static int enter(pid_t holder)
@@ -252,12 +254,20 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 		       : 0);
 }
 
+/* How long a row may take: the least number of pieces of 1 GiB takes minutes on a busy machine. */
+static double patience_s(const struct sl_bench *bench, const struct sl_bench_row *row)
+{
+	uint64_t bytes = row->share ? row->share->bytes : row->bytes;
+
+	return PATIENCE_S + 50 * bench->o.seconds + (double)bytes / LEAST_RATE;
+}
+
 /* Its wait status; -1 when it had to be ended. */
-static int await(pid_t child, double seconds)
+static int await(pid_t child, double patience)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, child, 0), status = -1;
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-	bool ended = pidfd < 0 || poll(&poll_fd, 1, (int)(1000 * (PATIENCE_S + 50 * seconds))) > 0;
+	bool ended = pidfd < 0 || poll(&poll_fd, 1, (int)(1000 * patience)) > 0;
 
 	if (!ended)
 		kill(child, SIGKILL);
@@ -309,7 +319,7 @@ static void in_a_process(const struct sl_bench *bench, const struct sl_bench_row
 	} else if (out >= 0 && err >= 0 && (child = fork()) >= 0) {
 		if (!child)
 			run_child(bench, row, out, err);
-		judge(row, await(child, bench->o.seconds), out, err, sample);
+		judge(row, await(child, patience_s(bench, row)), out, err, sample);
 	} else {
 		snprintf(sample->why, sizeof(sample->why), "%s", strerror(errno));
 	}

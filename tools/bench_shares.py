@@ -18,6 +18,7 @@ BEGIN, END = "<!-- shares: written by tools/bench_shares.py -->", "<!-- end of s
 LINES = {"sluice/local/fetch": "share, this host", "memcpy/fetch": "memcpy", "sluice/rdma/fetch": "share, rdma over udp",
          "zeromq/reqrep": "ZeroMQ REQ/REP, TCP", "zeromq/reqrep-ipc": "ZeroMQ, Unix socket", "ucx/tcp-get": "UCX get, TCP", "ucx/shm-get": "UCX get, shared memory"}
 QUANTILES = ("p50", "p99", "p99.9")
+FOLLOWS = re.compile(r"/(follow|pubsub|pubsub-ipc)/\d+$")
 
 
 def number(value):
@@ -29,6 +30,12 @@ def size(text):
         if int(text) >= least:
             return f"{int(text) // least} {unit}"
     return f"{text} B"
+
+
+def range_of(row, name="value"):
+    """The median of the rounds, with the least and the most."""
+    least, most = (row["min"], row["max"]) if name == "value" else (row[f"{name}_min"], row[f"{name}_max"])
+    return f"{number(row[name])} ({number(least)} .. {number(most)})"
 
 
 def table(head, rows):
@@ -44,20 +51,24 @@ class Results:
     def rates(self):
         """Bytes by lines: GB/s."""
         lines = [line for line in LINES if any(f"{line}/{bytes_}" in self.rows for bytes_ in self.sizes)]
-        cells = [[size(bytes_), *(number(self.rows[f"{line}/{bytes_}"]["value"]) if f"{line}/{bytes_}" in self.rows else "-" for line in lines)]
+        cells = [[size(bytes_), *(range_of(self.rows[f"{line}/{bytes_}"]) if f"{line}/{bytes_}" in self.rows else "-" for line in lines)]
                  for bytes_ in self.sizes]
         return table(["GB/s", *(LINES[line] for line in lines)], cells)
+
+    def follows(self):
+        """Every element, one after the other: GB/s."""
+        return table(["GB/s", "every element"], [[f"`{name}`", range_of(row)] for name, row in self.rows.items() if FOLLOWS.search(name)])
 
     def each(self, bytes_):
         """How long one of these takes, for all lines."""
         found = [(line, self.rows.get(f"{line}/{bytes_}")) for line in LINES]
         return table([f"{size(bytes_)}: us each", *QUANTILES],
-                     [[LINES[line], *(number(row[f"us_{q}"]) for q in QUANTILES)] for line, row in found if row])
+                     [[LINES[line], *(range_of(row, f"us_{q}") for q in QUANTILES)] for line, row in found if row])
 
     def latencies(self):
         names = list(dict.fromkeys(name.rpartition("/")[0] for name in self.rows if name.endswith("/p50")))
         return table(["us", "of", *QUANTILES, ""],
-                     [[f"`{name}`", number(self.rows[f"{name}/p50"]["count"]), *(number(self.rows[f"{name}/{q}"]["value"]) for q in QUANTILES),
+                     [[f"`{name}`", number(self.rows[f"{name}/p50"]["count"]), *(range_of(self.rows[f"{name}/{q}"]) if self.rows[f"{name}/p50"]["count"] else "-" for q in QUANTILES),
                        f"missed: {self.rows[f'{name}/p50']['missed']:.0f}" if "missed" in self.rows[f"{name}/p50"] else ""] for name in names])
 
     def beside(self):
@@ -69,10 +80,15 @@ class Results:
     def lines(self):
         m = self.machine
         out = [f"{m['cpu']}, {m['cores']} cores, {m['rounds']} rounds of {m['seconds']:g} s, {m['date'][:10]}, load {m['load_average']:g} at the end. "
-               "Medians; ratios are of the same round."]
-        for part in (self.rates(), *(self.each(bytes_) for bytes_ in ("1", "262144") if bytes_ in self.sizes), self.latencies(), self.beside()):
+               "Medians, with the least and the most of the rounds; ratios are of the same round."]
+        for part in (self.rates(), self.follows(), *(self.each(bytes_) for bytes_ in ("1", "262144") if bytes_ in self.sizes), self.latencies(), self.beside()):
             out += ["", *part] if len(part) > 2 else []
-        return out + ([""] if self.left_out else []) + [f"- left out: `{name}`: {why}" for name, why in self.left_out.items()]
+        return out + ([""] if self.left_out else []) + self.absent()
+
+    def absent(self):
+        """What was left out; sizes that have the same reason are one entry."""
+        entries = ((re.sub(r"/\d+$", "/...", name), why) for name, why in self.left_out.items())
+        return [f"- left out: `{name}`: {why}" for name, why in dict.fromkeys(entries)]
 
 
 def report(results):
@@ -84,6 +100,8 @@ def main():
     parser.add_argument("results", nargs="?", type=pathlib.Path, default=ROOT / "bench-out/share.json")
     parser.add_argument("--print", action="store_true", dest="show", help="show the tables and write nothing")
     arguments = parser.parse_args()
+    if not arguments.results.exists():
+        sys.exit(f"bench_shares.py: {arguments.results} is not there; tools/bench.py --shares writes it")
     text = report(json.loads(arguments.results.read_text()))
     if arguments.show:
         print(text)

@@ -64,7 +64,7 @@ class Build:
 
     def wants(self, name):
         """Whether a C test runs in this build: TSan looks at what threads share, and at nothing else."""
-        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "session/", "unit/", "share/", "stage/python/", "service/image/", "base/bell", "base/queue", "base/sequence", "link/poller",
+        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "session/", "unit/", "share/", "stage/python/", "service/image/", "flight/", "base/bell", "base/queue", "base/sequence", "link/poller",
                   "bench/gpu/ingest")
         if self.name == "asan" and name == "docs/pages" and "SLUICE_LONG" not in os.environ:
             return False  # it runs whole programs for half a minute; the normal build has it

@@ -15,5 +15,6 @@ if [ -f demo-out/run.nxs ]; then
 	echo "The file:     demo-out/run.nxs      (HDF5, NeXus NXmx; images are in run_data_000001.h5 beside it)"
 	echo "The outcome:  demo-out/summary.json"
 	echo "Look at it:   examples/look.py demo-out/run.nxs      (or: silx view demo-out/run.nxs)"
+	echo "See it live:  build/sluice serve --experiments examples/live --root demo-out/runs      then open http://127.0.0.1:8765 and click Start"
 fi
 exit $status

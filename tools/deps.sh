@@ -1,17 +1,18 @@
 #!/bin/sh
-# deps.sh build|demo|check|check-long|reference|curves|bench|guest|interop - make sure that the packages for it are here.
+# deps.sh build|demo|check|check-long|reference|curves|screenshots|bench|guest|interop - make sure that the packages for it are here.
 #
 # Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
 # missing by the name of the command or of the pkg-config module.
 set -eu
 
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev
-	libibverbs-dev libxdp-dev libbpf-dev libpng-dev zlib1g-dev libzmq3-dev libhiredis-dev libmicrohttpd-dev liburing-dev opencl-c-headers"
+	libibverbs-dev libxdp-dev libbpf-dev libpng-dev zlib1g-dev libzmq3-dev libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libexpat1-dev liburing-dev opencl-c-headers"
 demo="$build python3-h5py bitshuffle"
 curves="$build python3-h5py python3-numpy bitshuffle"
-check="$build libcmocka-dev clang lld clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema
+screenshots="$build chromium chromium-driver fonts-inter python3-pil"
+check="$build libcmocka-dev clang lld clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema libxml2-utils
 	bitshuffle hdf5-filter-plugin python3-hdf5plugin python3-cffi mypy python3-typeshed python3-silx python3-zmq python3-cbor2 redis-server redis-tools python3-redis prometheus python3-tango tshark python3-scapy iproute2 ethtool
-	util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin ocl-icd-libopencl1 pocl-opencl-icd"
+	util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin ocl-icd-libopencl1 pocl-opencl-icd chromium chromium-driver"
 # DIALS is 72 packages and 670 MB more: about a minute to install, and half a minute for its tests.
 check_long="$check dials"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy bitshuffle"
@@ -30,11 +31,12 @@ check) packages=$check ;;
 check-long) packages=$check_long ;;
 reference) packages=$reference ;;
 curves) packages=$curves ;;
+screenshots) packages=$screenshots ;;
 bench) packages=$bench ;;
 guest) packages=$guest ;;
 interop) packages=$interop ;;
 *)
-	echo "usage: tools/deps.sh build|demo|check|check-long|reference|curves|bench|guest|interop" >&2
+	echo "usage: tools/deps.sh build|demo|check|check-long|reference|curves|screenshots|bench|guest|interop" >&2
 	exit 2
 	;;
 esac
@@ -76,7 +78,7 @@ quietly() {
 }
 
 elsewhere() {
-	modules="yaml-0.1 hdf5 liblz4 libzstd libisal jansson nettle"
+	modules="yaml-0.1 hdf5 liblz4 libzstd libisal jansson nettle expat"
 	commands="meson ninja pkg-config cc"
 	if [ "$purpose" = check ] || [ "$purpose" = check-long ]; then
 		modules="$modules cmocka"

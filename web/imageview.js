@@ -6,7 +6,7 @@
 //        A worker would cost a copy of each image and save nothing that is felt.
 
 import {limits, paint, sample} from "./colour.js";
-import {Sheet, css, h} from "./dom.js";
+import {Sheet, h} from "./dom.js";
 import {drawOverlays} from "./overlays.js";
 import {valueAt} from "./slim.js";
 import * as viewport from "./viewport.js";
@@ -74,7 +74,7 @@ export class ImageView {
 		const wanted = limits(this.sorted, this.settings), before = this.shown;
 		const follows = this.settings.range !== "manual" && before && before.range === this.settings.range && before.percentile === this.settings.percentile;
 		const part = follows ? 0.35 : 1;
-		const ease = (from, to) => (Math.abs(to - from) < 0.02 * Math.abs(to) + 1e-12 ? to : from + (to - from) * part);
+		const near = 0.01 * (wanted.high - wanted.low), ease = (from, to) => (Math.abs(to - from) < near ? to : from + (to - from) * part);
 		const fractions = this.image.header.type.includes("f");
 		this.shown = {
 			low: follows ? ease(before.low, wanted.low) : wanted.low, high: follows ? ease(before.high, wanted.high) : wanted.high,
@@ -123,7 +123,7 @@ export class ImageView {
 	// ---- drawing ----
 
 	draw(context, width, height) {
-		context.fillStyle = css("--sunken");
+		context.fillStyle = this.settings.map.endsWith("inverted") ? "#f4f6f8" : "#080c10";
 		context.fillRect(0, 0, width, height);
 		if (!this.image)
 			return;

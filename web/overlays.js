@@ -81,7 +81,7 @@ function peaks(context, {image: {header}, view, window}) {
 	const radius = Math.max(5, Math.min(40, 3.5 * view.scale));
 	context.beginPath();
 	for (const [row, column] of header.peaks) {
-		const {x, y} = toScreen(view, window, row + 0.5, column + 0.5);
+		const {x, y} = toScreen(view, window, row, column);
 		if (x < -radius || y < -radius || x > window.width + radius || y > window.height + radius)
 			continue;
 		context.moveTo(x + radius, y);

@@ -71,7 +71,7 @@ export class Plot {
 		const {low, high, from} = this.shown();
 		const [bottom, top] = this.extent(from);
 		context.font = `11px ${css("--font")}`;
-		const wanted = Math.max(2, Math.round((height - TOP - BOTTOM) / 30));
+		const wanted = Math.max(2, Math.round((height - TOP - BOTTOM) / 26));
 		const ticks = this.options.log ? logTicks(bottom, top, wanted + 1) : linearTicks(bottom, top, wanted);
 		const marks = ticks.map((tick) => [tick, mark(this.options.format(tick))]);
 		this.left = 16 + Math.max(18, ...marks.map(([, words]) => context.measureText(words).width));

@@ -7,6 +7,7 @@ import {count, duration, fileName, moment, percent, plural, quantity} from "./fo
 import {Hops} from "./hops.js";
 import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
+import {tickText} from "./scale.js";
 import {store} from "./store.js";
 import {RESULTS} from "./words.js";
 
@@ -83,15 +84,18 @@ export function empty() {
 	return h("div.empty", icon("play"), h("p", "No run yet."), h("p.dim", "Every run that is started here stays in this list, with a picture of it."));
 }
 
-/** What `explain` says of a run, as elements. */
+/** A cause that explain found: its sentence, the numbers behind it, what to do. */
+const finding = ({sentence, proof, advice, command}) => h("article.cause", h("p.said", sentence), h("dl.pairs", proof.map(({name, value, unit}) => [h("dt", name.replaceAll("_", " ")), h("dd", unit === "bytes" ? quantity(value, "B") : `${tickText(value)} ${unit}`)])),
+	h("p.hint", h("b", "What to do: "), advice), command && h("pre", h("code", command)));
+
+/** What `sluice explain` says of a run, as elements; a run with transfers has an explanation for each. */
 export async function explanation(run) {
 	try {
 		const said = await api.get(`runs/${run}/explain`);
-		const list = said.evidence ?? said.proof ?? [];
-		return [h("p.said", said.sentence ?? said.words ?? said.explanation ?? said.text ?? ""), list.length ? h("ul", list.map((each) => h("li", typeof each === "string" ? each : each.words ?? JSON.stringify(each)))) : null,
-			said.command || said.mend ? h("p", h("b", "What mends it: "), h("code", said.command ?? said.mend)) : null];
+		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
+			one.lost > 0 && !one.has_flight && h("p.dim", "There is no flight record: this is what the ledger alone says.")]);
 	} catch (error) {
-		return [h("p", error.status === 404 ? "The flight recorder of this run has nothing: it was not frozen, as nothing was lost, or it was switched off." : error.message)];
+		return [h("p", error.status === 404 ? "This service has no explanation of this run." : error.message)];
 	}
 }
 

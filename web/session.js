@@ -74,7 +74,7 @@ export class SessionPage {
 			queues: new Plot({label: "queue fill", time: true, max: 100, format: perCent, series: [{name: "ring", colour: "s1"}, {name: "unit", colour: "s2"}, {name: "sinks", colour: "s4"}]}),
 			latency: new Plot({label: "latency", time: true, log: true, format: nanoseconds, series: [{name: "99th percentile", colour: "s4"}, {name: "median", colour: "s1"}, {name: "mean now", colour: "s2"}]}),
 		};
-		this.tiles = {frames: tile("frames/s"), bytes: tile("data"), hits: tile("hit rate", "frames kept, of the frames of the last two seconds"), lost: tile("lost or damaged", "module-frames"), ring: tile("ring", "slots in use"), latency: tile("latency p99")};
+		this.tiles = {frames: tile("frames/s"), bytes: tile("data"), hits: tile("hit rate", "frames kept, of those of the last two seconds, or of the run where there are none"), lost: tile("lost or damaged", "module-frames"), ring: tile("ring", "slots in use"), latency: tile("latency p99")};
 		this.pill = h("span.pill", {role: "status"});
 		this.about = h("span.about.dim");
 		this.buttons = h("div.buttons");
@@ -160,7 +160,7 @@ export class SessionPage {
 		const rate = over ? status.frames.settled / seconds : status.rates?.frames_per_s, bytes = over ? status.frames.pixel_bytes / seconds : status.rates?.bytes_per_s;
 		tiles.frames.set(...scaled(rate ?? NaN), over ? "mean of the run" : "now");
 		tiles.bytes.set(...scaled(bytes ?? NaN, "B/s"), `${quantity(status.frames.pixel_bytes, "B")} in all`);
-		const hits = over ? (100 * status.frames.kept) / status.frames.settled : history.last("hits");
+		const recent = history.columns.hits.at(-1), hits = status.state === "running" && Number.isFinite(recent) ? recent : (100 * status.frames.kept) / status.frames.settled;
 		tiles.hits.set(Number.isFinite(hits) ? digits(hits) : "\u2013", "%", `${count(status.frames.kept)} kept`);
 		tiles.lost.set(count(loss), "", loss ? percent(loss, status.ledger.total.settled) : over ? (status.ledger.closed ? "ledger closed" : "ledger not closed") : "nothing so far", loss || (over && !status.ledger.closed) ? "bad" : "good");
 		const full = slots.of && slots.now / slots.of > 0.9 && status.state === "running";

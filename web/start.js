@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import {dialog, toast} from "./dialogs.js";
 import {h, replace} from "./dom.js";
-import {fileName, quantity} from "./format.js";
+import {fileName, mark, quantity} from "./format.js";
 import {store} from "./store.js";
 
 const READY_MS = 15000;
@@ -16,7 +16,7 @@ function field({name, label, type, min, max, values, unit, doc, value}) {
 	const input = options ? h("select", {id}, options.map((each) => h("option", {value: String(each)}, each === true ? "yes" : each === false ? "no" : String(each)))) :
 		h("input", {id, type: numeric ? "number" : "text", min: min ?? "", max: max ?? "", step: type === "integer" ? "1" : "any", placeholder: now});
 	input.value = now;
-	const range = numeric && Number.isFinite(min) && Number.isFinite(max) && `${quantity(min)} to ${quantity(max)}`, notes = [doc, range].filter(Boolean).join("; ");
+	const range = numeric && Number.isFinite(min) && Number.isFinite(max) && `${mark(quantity(min))} to ${mark(quantity(max))}`, notes = [doc, range].filter(Boolean).join("; ");
 	const read = () => (input.value === "" ? undefined : numeric ? Number(input.value) : options ? options.find((each) => String(each) === input.value) : input.value);
 	return {name, read, row: h("div.field", h("label", {for: id}, label || name), h("span.input", input, unit && h("span.unit", unit)), notes && h("small.dim", notes))};
 }

@@ -8,6 +8,7 @@ import {allows, learn} from "./words.js";
 
 const SILENCE_MS = 8000; // the service sends something at least every second or two
 export const TOKEN = "a token is needed";
+const PICTURE_MS = 2500; // after its end a run gets its picture
 const RETRY_MS = [300, 1000, 2000, 4000];
 
 class Store {
@@ -120,6 +121,7 @@ class Store {
 			this.takeStatus(data.session, data.status);
 		} else if (event === "run") {
 			this.emit("run", data);
+			setTimeout(() => this.emit("run", data), PICTURE_MS);
 		}
 	}
 

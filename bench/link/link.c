@@ -385,6 +385,7 @@ static int run(struct sl_bench_receiver *r, struct sl_bench_sample *sample)
 				  .pollers = r->pollers,
 				  .wake = r->wake,
 				  .counters = &r->counters,
+				  .flight = r->flight,
 				  .service = r->row->service,
 				  .operation = SL_OPERATION_WRITE,
 				  .message = r->row->message,
@@ -441,7 +442,8 @@ int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 	r->time_ns = calloc(TIMES_MAX, sizeof(*r->time_ns));
 	for (unsigned i = 0; i < r->pollers; i++)
 		r->wake[i].fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (!r->shared || !r->time_ns)
+	if (!r->shared || !r->time_ns ||
+	    (bench->o.flight && sl_flight_open(r->pollers, &r->flight)))
 		return -ENOMEM;
 	r->source = (struct sl_bench_source){.bench = bench,
 					     .row = row,

@@ -22,6 +22,7 @@ struct sl_bench_receiver {
 	struct sl_bell bell;
 	struct sl_ring ring;
 	struct sl_link_counters counters;
+	struct sl_flight_tap *flight; /* [pollers]; NULL: packets are not sampled */
 	unsigned pollers;
 	struct sl_wake wake[SL_POLLERS];
 	struct sl_bench_poller *poller; /* [pollers], where there are several */

@@ -27,14 +27,18 @@ static bool is_of_a_crowd(const struct sl_bench_row *row)
 	return row->share && row->share->what == SL_BENCH_CROWD;
 }
 
+/* Each with its range over the rounds. */
 static void print_quantiles(const struct sl_bench_row *row, FILE *out)
 {
 	const struct sl_bench_share_limit *limit = sl_bench_share_limit(row->name);
 	struct sl_bench_figure f;
 
 	for (unsigned k = 0; k < SHOWN; k++) {
+		char range[40];
+
 		sl_bench_summarise(row, sl_bench_pick_quantile, shown[k].which, &f);
-		fprintf(out, " %10.2f", f.median);
+		snprintf(range, sizeof(range), "(%.4g .. %.4g)", f.min, f.max);
+		fprintf(out, " %9.2f %-20s", f.median, range);
 	}
 	if (!limit)
 		return;
@@ -54,8 +58,9 @@ static void print_rates(const struct sl_bench *bench, FILE *out)
 		if (row->latency || !sl_bench_summarise(row, sl_bench_pick_rate, 0, &f))
 			continue;
 		if (!any)
-			fprintf(out, "%-34s %9s %9s %9s %10s %10s %10s\n", "GB/s; us for each",
-				"median", "min", "max", "p50", "p99", "p99.9");
+			fprintf(out, "%-34s %9s %9s %9s %9s %20s %9s %20s %9s\n",
+				"GB/s; us for each", "median", "min", "max", "p50", "", "p99", "",
+				"p99.9");
 		any = true;
 		fprintf(out, "%-34s %9.4g %9.4g %9.4g", row->name, f.median, f.min, f.max);
 		print_quantiles(row, out);
@@ -74,8 +79,8 @@ static void print_latencies(const struct sl_bench *bench, FILE *out)
 		if (!row->latency || !sl_bench_summarise(row, pick_count, 0, &f))
 			continue;
 		if (!any)
-			fprintf(out, "\n%-34s %9s %10s %10s %10s\n", "us", "of", "p50", "p99",
-				"p99.9");
+			fprintf(out, "\n%-34s %9s %9s %20s %9s %20s %9s\n", "us", "of", "p50", "",
+				"p99", "", "p99.9");
 		any = true;
 		fprintf(out, "%-34s %9.0f", row->name, f.median);
 		print_quantiles(row, out);
@@ -102,7 +107,8 @@ void sl_bench_put_share_rate(const struct sl_bench_row *row, FILE *out)
 
 	for (unsigned k = 0; k < SHOWN; k++) {
 		sl_bench_summarise(row, sl_bench_pick_quantile, shown[k].which, &f);
-		fprintf(out, ", \"us_%s\": %.6g", shown[k].name, f.median);
+		fprintf(out, ", \"us_%s\": %.6g, \"us_%s_min\": %.6g, \"us_%s_max\": %.6g",
+			shown[k].name, f.median, shown[k].name, f.min, shown[k].name, f.max);
 	}
 }
 

@@ -30,7 +30,7 @@ struct sl_remote_error {
 	char hint[256];	 /* what to do; empty: the message says it all */
 };
 
-struct sl_remote_info { /* a session, without a connection to it */
+struct sl_remote_info { /* a session or a detector side, without a connection to it */
 	char name[64];
 	int32_t alive; /* 0: crashed. It is not there any more, and did not close */
 	int32_t pid;   /* for people: of a crashed session it may be another process by now */
@@ -38,7 +38,9 @@ struct sl_remote_info { /* a session, without a connection to it */
 	uint64_t run; /* number of its run; 0: none yet */
 	char experiment[1024];
 	char root[1024], folder[1024]; /* of run folders; of its run. Empty: none */
-	uint64_t reserved[8];
+	int32_t detector;	       /* 1: a detector side that stays (sluice emulate --serve) */
+	int32_t unused;
+	uint64_t reserved[7];
 };
 
 struct sl_remote_status { /* in brief */

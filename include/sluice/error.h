@@ -30,6 +30,7 @@ enum sl_error_code {
 	SL_ERROR_REQUEST,   /* a request on the socket is wrong */
 	SL_ERROR_ACCESS,    /* a client of the socket is not let in */
 	SL_ERROR_TIMEOUT,   /* what was waited for did not come in time */
+	SL_ERROR_RECEIVER,  /* of a detector side: no receiver, it refuses, or it is gone */
 	SL_ERRORS,
 };
 

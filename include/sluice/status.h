@@ -131,7 +131,9 @@ struct sl_status_source {
 	uint64_t returns;     /* how often another source took over */
 	/* The frame that was under way when it vanished; 0 packets: there was none. */
 	uint64_t unfinished_sequence, unfinished_packets;
-	uint64_t reserved[6];
+	uint64_t
+		opened; /* the sequence after the last one that had a slot: so far its credits go */
+	uint64_t reserved[5];
 };
 
 struct sl_status_latency {
@@ -292,6 +294,11 @@ struct sl_status {
 	char detector[SL_STATUS_NAME];			/* its kind; empty: not known */
 	uint64_t detector_frames, detector_dark_frames; /* 0 frames: endless */
 	double detector_rate_Hz;			/* 0: as fast as credits allow */
+	/* Of the fullest receive buffer of the link's sockets, as the kernel counts: what waits in
+	 * it, now and at most so far. */
+	uint64_t waiting_bytes, waiting_most_bytes;
+	/* flight.json, where the flight recorder has written it; empty: it has not. */
+	char flight[SL_STATUS_PATH];
 };
 
 /* Module-frames over all modules. */

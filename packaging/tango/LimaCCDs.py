@@ -352,7 +352,6 @@ class LimaCCDs(Device):
         self.preparing, self.push_images, self.event_rate, self.video = False, False, 10.0, False
         self.header: List[str] = []
         self.pushed: Dict[str, Any] = {}
-        self.pushing = threading.Lock()
         self.detector_name = ""
         name = self.Session or tango.Util.instance().get_ds_inst_name()
         self.camera = Camera(name, self.Share, self.Array)
@@ -399,8 +398,10 @@ class LimaCCDs(Device):
                 except sluice.Error:
                     pass  # acq_status says it
                 try:
-                    self.push_changes()
-                except tango.DevFailed as why:  # the server is being shut down, for instance
+                    # Before push() takes any other lock: commands have this one, and push events, too.
+                    with tango.AutoTangoMonitor(self):
+                        self.push_changes()
+                except tango.DevFailed as why:  # a command takes long, or the server is being shut down
                     self.debug_stream(f"events: {why.args[0].desc}")
 
     def push_changes(self) -> None:
@@ -414,12 +415,11 @@ class LimaCCDs(Device):
                 self.push_image()
 
     def push(self, name: str, value: Any) -> bool:
-        """An event, if the value differs from that of the last one."""
-        with self.pushing:
-            if value == self.pushed.get(name):
-                return False
-            self.pushed[name] = value
-            self.push_change_event(name, value)
+        """An event, if the value differs from that of the last one. The caller has the device's monitor."""
+        if value == self.pushed.get(name):
+            return False
+        self.pushed[name] = value
+        self.push_change_event(name, value)
         return True
 
     def push_image(self) -> None:

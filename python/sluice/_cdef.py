@@ -18,7 +18,9 @@ struct sl_remote_info {
 	uint64_t run;
 	char experiment[1024];
 	char root[1024], folder[1024];
-	uint64_t reserved[8];
+	int32_t detector;
+	int32_t unused;
+	uint64_t reserved[7];
 };
 struct sl_remote_status {
 	uint32_t bytes;

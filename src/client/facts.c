@@ -18,11 +18,12 @@ static json_t *text_or_null(const char *text)
 
 int sl_registry_facts_write(int fd, const struct sl_registry_facts *f)
 {
-	json_t *json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "schema", FACTS_SCHEMA,
-				 "name", f->name, "pid", (json_int_t)f->pid, "started_unix_ns",
-				 (json_int_t)f->started_unix_ns, "run", (json_int_t)f->run,
-				 "experiment", text_or_null(f->experiment), "root",
-				 text_or_null(f->root), "folder", text_or_null(f->folder));
+	json_t *json = json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "schema",
+				 FACTS_SCHEMA, "name", f->name, "kind",
+				 f->kind[0] ? f->kind : "session", "pid", (json_int_t)f->pid,
+				 "started_unix_ns", (json_int_t)f->started_unix_ns, "run",
+				 (json_int_t)f->run, "experiment", text_or_null(f->experiment),
+				 "root", text_or_null(f->root), "folder", text_or_null(f->folder));
 	int err = 0;
 
 	if (!json)
@@ -63,6 +64,9 @@ int sl_registry_facts_read(int fd, struct sl_registry_facts *f)
 	f->started_unix_ns = number_of(json, "started_unix_ns");
 	f->run = number_of(json, "run");
 	copy_text(json, "name", f->name, sizeof(f->name));
+	copy_text(json, "kind", f->kind, sizeof(f->kind));
+	if (!f->kind[0]) /* before there were others */
+		snprintf(f->kind, sizeof(f->kind), "session");
 	copy_text(json, "experiment", f->experiment, sizeof(f->experiment));
 	copy_text(json, "root", f->root, sizeof(f->root));
 	copy_text(json, "folder", f->folder, sizeof(f->folder));

@@ -23,6 +23,7 @@ static void fill(struct sl_remote_info *info, const struct sl_registry_facts *fa
 	info->pid = (int32_t)facts->pid;
 	info->started_unix_ns = facts->started_unix_ns;
 	info->run = facts->run;
+	info->detector = !strcmp(facts->kind, "detector");
 	snprintf(info->name, sizeof(info->name), "%s", facts->name);
 	snprintf(info->experiment, sizeof(info->experiment), "%s", facts->experiment);
 	snprintf(info->root, sizeof(info->root), "%s", facts->root);
@@ -109,8 +110,9 @@ static json_t *session_json(const struct sl_remote_info *info, int timeout_ms)
 {
 	json_t *status = info->alive ? status_of(info->name, timeout_ms) : NULL;
 
-	return json_pack("{s:s, s:b, s:i, s:I, s:I, s:o, s:o, s:o, s:o}", "name", info->name,
-			 "crashed", !info->alive, "pid", (int)info->pid, "started_unix_ns",
+	return json_pack("{s:s, s:s, s:b, s:i, s:I, s:I, s:o, s:o, s:o, s:o}", "name", info->name,
+			 "kind", info->detector ? "detector" : "session", "crashed", !info->alive,
+			 "pid", (int)info->pid, "started_unix_ns",
 			 (json_int_t)info->started_unix_ns, "run", (json_int_t)info->run,
 			 "experiment", text_or_null(info->experiment), "root",
 			 text_or_null(info->root), "folder", text_or_null(info->folder), "status",

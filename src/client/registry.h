@@ -19,11 +19,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SL_REGISTRY_NAME = 64, SL_REGISTRY_PATH = 1024, SL_REGISTRY_PLACES = 2 };
+enum {
+	SL_REGISTRY_NAME = 64,
+	SL_REGISTRY_KIND = 16,
+	SL_REGISTRY_PATH = 1024,
+	SL_REGISTRY_PLACES = 2,
+};
 
 struct sl_registry_facts {
 	char name[SL_REGISTRY_NAME];
-	int64_t pid; /* for people: it may be another process by now */
+	char kind[SL_REGISTRY_KIND]; /* "session", "detector" */
+	int64_t pid;		     /* for people: it may be another process by now */
 	uint64_t started_unix_ns;
 	uint64_t run; /* its number; 0: none yet */
 	char experiment[SL_REGISTRY_PATH], root[SL_REGISTRY_PATH], folder[SL_REGISTRY_PATH];

@@ -37,6 +37,7 @@ int sl_cmd_convert(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_cut(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_explain(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ps(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv);
@@ -46,6 +47,10 @@ int sl_cmd_follow(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_message(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_pingpong(const struct sl_command *command, int argc, char **argv);
+
+/* ctl --telegram: the requests of a document ("-": standard input), the reply on standard output;
+ * the exit status. */
+int sl_cmd_telegram(const char *path);
 
 /* Take every --plugins DIR out of a command line, and load what is in these folders and in those of
  * SLUICE_PLUGINS. Children load the same: it sets SLUICE_PLUGINS. The number of arguments left, or

@@ -9,18 +9,15 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/signals.h"
-#include "control/tcp/client.h"
-#include "emulator/emulator.h"
+#include "emulator/exchange.h"
+#include "emulator/side/side.h"
 
-#define BYE_WARN_NS	    UINT64_C(30000000000)
-#define BYE_AFTER_SIGNAL_NS UINT64_C(5000000000)
-
-enum { COUNT_MS = 20, REOFFER_NS = 200 * 1000 * 1000 };
+enum { REOFFER_NS = 200 * 1000 * 1000, LOOK_NS = 20 * 1000 * 1000 };
 
 struct emulate_options {
-	bool once, fixed, quiet, report;
+	bool once, fixed, quiet, report, serve;
 	uint64_t first_frame;
-	char modules[16], transfer[SL_TRANSFER_NAME];
+	char modules[16], transfer[SL_TRANSFER_NAME], name[64];
 };
 
 static const struct sl_option options[] = {
@@ -38,226 +35,44 @@ static const struct sl_option options[] = {
 		  "only these: one, or first-last; other front ends send the others"),
 	SL_STRING(struct emulate_options, transfer, "",
 		  "only this one of the file's transfers; other front ends send the others"),
+	SL_BOOL(struct emulate_options, serve, false,
+		"stay up, and be configured, armed and started from outside: sluice ctl, "
+		"telegrams"),
+	SL_STRING(struct emulate_options, name, "",
+		  "of --serve: its name for sluice ctl; that of the experiment with .detector, if "
+		  "none is given"),
 	SL_OPTION_END,
 };
 
-static int send_counts(struct sl_emulator *em, struct sl_client *client, bool final)
-{
-	int err = 0;
-
-	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
-		struct sl_emulator_module *module = &em->module[m];
-		/* Position first: it is then never ahead of what the rest says. */
-		uint64_t position = atomic_load_explicit(&module->position, memory_order_acquire);
-		uint64_t sent = atomic_load_explicit(&module->sent, memory_order_acquire);
-		uint64_t next = atomic_load_explicit(&module->next, memory_order_relaxed);
-		struct sl_wire_count count = {.transfer = module->plan.transfer,
-					      .next = next,
-					      .sent = sent,
-					      .position = position};
-
-		err = sl_client_count(client, &count, final);
-	}
-	return err;
-}
-
-static int agree(struct sl_emulator *em, struct sl_client *client)
-{
-	const struct sl_experiment *e = em->experiment;
-	struct sl_wire_hello hello = {
-		.modules = (uint16_t)(em->end_module - em->first_module),
-		.host = sl_clock_host(),
-		.experiment = sl_experiment_digest(e),
-	};
-	int err;
-
-	snprintf(hello.link, sizeof(hello.link), "%s", e->link->wire);
-	snprintf(hello.detector, sizeof(hello.detector), "%s", e->detector->name);
-	err = sl_client_hello(client, &hello, e->control.token);
-	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
-		struct sl_offer offer;
-		struct sl_plan plan;
-
-		err = sl_emulator_offer(em, m, &offer);
-		if (!err)
-			err = sl_client_offer(client, &offer, &plan);
-		if (!err)
-			err = sl_emulator_connect(em, &plan);
-	}
-	return err ? err : sl_client_ready(client);
-}
-
-/* -EPIPE: the receiver hung up; -EPROTO: it said something else.
- * The receiver may wait for other front ends, or for the next run: it decides how long. */
-static int wait_for_word(struct sl_client *client, enum sl_wire_type type)
-{
-	for (;;) {
-		int word = sl_client_listen(client, 100);
-
-		if (sl_signal)
-			return -EINTR;
-		if (word == (int)type)
-			return 0;
-		if (word != 0)
-			return word < 0 ? word : -EPROTO;
-	}
-}
-
-/* Nobody is told, and nobody says stop: to the end of what was offered. */
-static int go_on(struct sl_emulator *em)
-{
-	sl_warn("the receiver is gone; going on by the plan that it gave");
-	while (!sl_emulator_finished(em)) {
-		if (sl_signal)
-			sl_emulator_stop(em, true);
-		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
-		sl_emulator_log_faults(em);
-	}
-	return atomic_load(&em->error);
-}
-
-/* Stay until everything has arrived and is stored: sockets closed too early would throw away what
- * is in flight. Files may take long to close: a receiver that holds the connection is waited
- * for. */
-static int wait_for_bye(struct sl_client *client)
-{
-	uint64_t warn_ns = sl_clock_ns() + BYE_WARN_NS;
-	uint64_t signal_ns = sl_clock_ns() + BYE_AFTER_SIGNAL_NS;
-
-	for (;;) {
-		int word = sl_client_listen(client, 100);
-
-		if (word == SL_WIRE_BYE)
-			return 0;
-		if (word < 0)
-			return -EPIPE;
-		if (sl_signal && sl_clock_ns() > signal_ns) {
-			sl_warn("the receiver has not said that everything is stored; given up");
-			return -EINTR;
-		}
-		if (!sl_signal)
-			signal_ns = sl_clock_ns() + BYE_AFTER_SIGNAL_NS;
-		if (sl_clock_ns() < warn_ns)
-			continue;
-		sl_warn("the receiver has not said for 30 s that everything is stored; waiting on");
-		warn_ns += BYE_WARN_NS;
-	}
-}
-
-/* Send, report, listen. 0: all sent and the receiver said good-bye; -EPIPE: it vanished. */
-static int serve(struct sl_emulator *em, struct sl_client *client, bool fixed)
-{
-	int err = sl_emulator_start(em), word;
-
-	while (!err && !sl_emulator_finished(em)) {
-		word = sl_client_listen(client, COUNT_MS);
-		if (sl_signal || word == SL_WIRE_STOP)
-			sl_emulator_stop(em, false);
-		else if (word < 0 || word == SL_WIRE_BYE || word == SL_WIRE_ERROR)
-			err = -EPIPE;
-		if (!err && send_counts(em, client, false))
-			err = -EPIPE;
-		sl_emulator_log_faults(em);
-	}
-	if (err == -EPIPE && fixed)
-		return go_on(em);
-	if (err)
-		sl_emulator_stop(em, true);
-	if (!err)
-		err = atomic_load(&em->error);
-	if (!err && send_counts(em, client, true))
-		err = -EPIPE;
-	return err ? err : wait_for_bye(client);
-}
-
-/* The receiver can neither ask nor answer: to the end of what there is, at the detector's pace. */
-static int send_blindly(struct sl_emulator *em, const struct emulate_options *o)
-{
-	const struct sl_experiment *e = em->experiment;
-	int err, end_err;
-
-	if (!(e->run.frame_rate_Hz > 0) && !(e->link_options.rate_limit > 0)) {
-		sl_error("link '%s' has no way back, and nothing would pace the front end: set "
-			 "detector.frame_rate_Hz or link.rate_limit",
-			 e->link->name);
-		return -EINVAL;
-	}
-	err = sl_emulator_plan_begin(em);
-	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
-		err = sl_emulator_assume(em, m);
-	if (!err && !o->quiet)
-		sl_info("sending %s over link %s, frames from number %llu on", e->detector->name,
-			e->link->name,
-			(unsigned long long)(em->number_base +
-					     sl_geometry_frame(&em->geometry, em->first_frame)));
-	if (!err)
-		err = sl_emulator_start(em);
-	while (!err && !sl_emulator_finished(em)) {
-		if (sl_signal)
-			sl_emulator_stop(em, false);
-		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
-		sl_emulator_log_faults(em);
-	}
-	end_err = sl_emulator_plan_end(em);
-	return err ? err : end_err;
-}
-
-/* One run: agree on plans, send, and wait until the receiver has stored it. */
-static int one_run(struct sl_emulator *em, struct sl_client *client,
-		   const struct emulate_options *o)
-{
-	int err = sl_emulator_plan_begin(em), end_err;
-
-	if (!err)
-		err = agree(em, client);
-	if (!err)
-		err = wait_for_word(client, SL_WIRE_START);
-	if (!err) {
-		if (!o->quiet)
-			sl_info("sending %s%s%s from frame %llu on", em->experiment->detector->name,
-				em->experiment->transfer[0] ? ", transfer " : "",
-				em->experiment->transfer,
-				(unsigned long long)sl_geometry_frame(&em->geometry,
-								      em->first_frame));
-		err = serve(em, client, o->fixed);
-	}
-	end_err = sl_emulator_plan_end(em);
-	return end_err && end_err != -EPIPE ? end_err : err;
-}
-
 /* The receiver is a session that takes more runs: stay, and begin again when it says so. A front
  * end that counts answers has its account of one run: it ends. */
-static bool stays(const struct sl_emulator *em, const struct sl_client *client,
-		  const struct emulate_options *o)
+static bool stays(const struct sl_exchange *x, const struct emulate_options *o)
 {
-	return client->more && !em->feedback && !o->fixed && !sl_signal;
+	return sl_exchange_stays(x) && !x->emulator->feedback && !o->fixed && !sl_signal;
 }
 
-static int all_runs(struct sl_emulator *em, const struct emulate_options *o, bool comes_again)
+static int all_runs(struct sl_exchange *x, const struct emulate_options *o, bool comes_again)
 {
-	const struct sl_control_options *control = &em->experiment->control;
-	struct sl_client client;
-	int err = sl_client_connect(&client, control->address, (uint16_t)control->port,
-				    control->wait_s, &sl_signal);
+	int err = sl_exchange_connect(x);
 
 	if (err)
 		return err;
-	err = one_run(em, &client, o);
-	while (!err && stays(em, &client, o)) {
-		err = wait_for_word(&client, SL_WIRE_AGAIN);
+	err = sl_exchange_run(x);
+	while (!err && stays(x, o)) {
+		err = sl_exchange_again(x);
 		/* BYE: the session takes no more runs. It hangs up without a word when it is
 		 * configured anew: then it is offered to again, with all frames. */
 		if (err == -EPROTO || (err && o->once)) {
 			err = 0;
 			break;
 		}
-		sl_emulator_again(em);
+		sl_emulator_again(x->emulator);
 		if (!err)
-			err = one_run(em, &client, o);
+			err = sl_exchange_run(x);
 	}
-	sl_client_close(&client);
+	sl_exchange_close(x);
 	/* The run that it was part of was aborted, and is not over yet: the next will do. */
-	if (err == -ECONNREFUSED && comes_again && strstr(client.refusal, "already started"))
+	if (err == -ECONNREFUSED && comes_again && strstr(x->client.refusal, "already started"))
 		err = -EPIPE;
 	return err;
 }
@@ -295,11 +110,16 @@ static void *run_transfer(void *arg)
 	const struct emulate_options *o = stream->options;
 	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
 	bool comes_again = false;
+	struct sl_exchange x = {.emulator = em,
+				.stop = &sl_signal,
+				.hurry = &sl_signal,
+				.fixed = o->fixed,
+				.quiet = o->quiet};
 	int err;
 
 	for (;;) {
-		err = em->experiment->link->oneway ? send_blindly(em, o)
-						   : all_runs(em, o, comes_again);
+		err = em->experiment->link->oneway ? sl_exchange_blindly(&x)
+						   : all_runs(&x, o, comes_again);
 		if (err == -ERESTART && !sl_signal) {
 			err = sl_emulator_rejoin(em);
 			if (err)
@@ -426,6 +246,53 @@ static int emulator(const struct emulate_options *o, const struct sl_args *args)
 	return err;
 }
 
+/* ---- --serve ---- */
+
+static int check_serve(const struct emulate_options *o, const struct sl_command *command)
+{
+	const char *other = o->fixed ? "fixed" : o->first_frame ? "first_frame" : "report";
+
+	if (!o->serve && o->name[0])
+		sl_error("--name goes with --serve; usage: sluice %s", command->usage);
+	else if (o->serve && (o->fixed || o->first_frame || o->report))
+		sl_error("--serve takes run after run from outside: leave --%s out", other);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int stay(const struct emulate_options *o, const struct sl_args *args)
+{
+	char file[SL_EXPERIMENT_NAME], name[SL_EXPERIMENT_NAME + 16];
+	struct sl_side_options all = {
+		.path = args->plain[0],
+		.name = o->name[0] ? o->name : name,
+		.any_name = !o->name[0],
+		.transfer = o->transfer,
+		.set = args->set,
+		.sets = args->sets,
+		.once = o->once,
+		.quiet = o->quiet,
+	};
+	struct sl_side *side;
+	int err = read_modules(o->modules, &all.first_module, &all.last_module);
+
+	sl_experiment_name(args->plain[0], o->transfer, file, sizeof(file));
+	snprintf(name, sizeof(name), "%.*s.detector", SL_EXPERIMENT_NAME - 10, file);
+	if (!err)
+		err = sl_side_open(&all, &side);
+	if (err)
+		return err;
+	if (!o->quiet)
+		sl_info("detector side %s is ready: sluice ctl %s start; Ctrl-C, or sluice ctl %s "
+			"close, ends it",
+			sl_side_name(side), sl_side_name(side), sl_side_name(side));
+	while (!sl_signal && !sl_side_asked_to_close(side))
+		sl_clock_sleep_until(sl_clock_ns() + LOOK_NS);
+	sl_side_close(side);
+	return 0;
+}
+
 int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 {
 	struct emulate_options o;
@@ -441,5 +308,7 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 	if (o.quiet)
 		sl_log_level(SL_LOG_WARN);
 	sl_signals_catch();
-	return emulator(&o, &args) ? 1 : 0;
+	if (check_serve(&o, command))
+		return 1;
+	return (o.serve ? stay(&o, &args) : emulator(&o, &args)) ? 1 : 0;
 }

@@ -227,7 +227,8 @@ static void print_page(void)
 		     {"geometry.modules", ""}, {"link", "link"},    {"ring", ""},
 		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
 		     {"metadata", ""},	       {"threads", ""},	    {"control", ""},
-		     {"feroce", ""},	       {"frontend", ""},    {"feedback", ""}};
+		     {"flight", ""},	       {"feroce", ""},	    {"frontend", ""},
+		     {"feedback", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

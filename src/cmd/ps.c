@@ -67,7 +67,8 @@ static void print_alive(const struct sl_remote_info *info, const struct sl_remot
 	snprintf(lost, sizeof(lost), "%llu", (unsigned long long)(s->lost + s->damaged));
 	if (s->frames_per_s >= 0)
 		snprintf(rate, sizeof(rate), "%.4g/s", s->frames_per_s);
-	print_row(info->name, s->state, s->run, frames, rate, lost,
+	/* A detector side knows what it sent, not what became of it. */
+	print_row(info->name, s->state, s->run, frames, rate, info->detector ? "-" : lost,
 		  age_text(s->progress_age_ns, age, sizeof(age)), info->experiment);
 }
 

@@ -8,7 +8,7 @@
 
 enum { TOGETHER_MS = 300 };
 
-volatile int sl_signal, sl_signal_again, sl_front_end_ended;
+_Atomic int sl_signal, sl_signal_again, sl_front_end_ended;
 
 static volatile int takes_two; /* before the end */
 static struct timespec last;

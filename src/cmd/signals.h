@@ -4,13 +4,13 @@
 #define SL_CMD_SIGNALS_H
 
 /* Which signal came first; 0: none yet. */
-extern volatile int sl_signal;
+extern _Atomic int sl_signal;
 
 /* Not 0: the program that started this receiver says that the front end has ended. */
-extern volatile int sl_front_end_ended;
+extern _Atomic int sl_front_end_ended;
 
 /* Not 0: a second SIGINT or SIGTERM came, later than the first. */
-extern volatile int sl_signal_again;
+extern _Atomic int sl_signal_again;
 
 /* The second signal ends the process at once with status 130. */
 void sl_signals_catch(void);

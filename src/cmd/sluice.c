@@ -40,7 +40,10 @@ const struct sl_command sl_commands[] = {
 	 "Looks for the receiver at control.address and control.port, offers all modules, sends "
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
-	 "on.",
+	 "on.\n"
+	 "With --serve it stays, is configured, armed and started by sluice ctl NAME or by "
+	 "telegrams, and sends\n"
+	 "run after run: docs/how-to/detector-side.md tells how.",
 	 true},
 	{"check", "check EXPERIMENT.yaml [options]",
 	 "Check an experiment, and show what every option is and where its value comes from.",
@@ -85,6 +88,16 @@ const struct sl_command sl_commands[] = {
 	 "ended\n"
 	 "  watch                           a line each --interval_ms\n"
 	 "  close                           end the session\n\n"
+	 "With --host URL a service does it (sluice serve), and more:\n"
+	 "  sessions, experiments, runs, capabilities\n"
+	 "  open EXPERIMENT [PARAMETER=VALUE ...]   start a session; --name, --set\n"
+	 "  get EXPERIMENT, put EXPERIMENT FILE, check EXPERIMENT [FILE]\n"
+	 "  run NUMBER [log|experiment|outcomes|picture.png|explain]\n"
+	 "  NAME ledger|results|...                 as above; configure takes PARAMETER=VALUE\n"
+	 "  [METHOD] /PATH [FILE]                   any call of docs/reference/api.md\n"
+	 "With --telegram FILE and without NAME: the requests of an XML document, in order, until "
+	 "one fails;\n"
+	 "the reply is another (docs/reference/telegram.md).\n\n"
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},
@@ -205,6 +218,18 @@ const struct sl_command sl_commands[] = {
 	 "found,\n"
 	 "as a table. sluice run --truth writes the same beside a run.",
 	 true},
+	{"explain", "explain RUN [options]",
+	 "Say why a run lost frames: the cause, the numbers that prove it, the command that mends "
+	 "it.",
+	 sl_cmd_explain,
+	 "RUN is a run folder, a result or summary in a file, or the name of a live session. What "
+	 "is looked at\n"
+	 "is the ledger, and the record that the flight recorder leaves beside it "
+	 "(docs/reference/flight-recorder.md).\n"
+	 "docs/how-to/why-did-i-lose-frames.md tells more.\n\n"
+	 "exit status: 0 the cause is named, or nothing was lost; 2 it is not known; 1 RUN cannot "
+	 "be read.",
+	 false},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL, true},

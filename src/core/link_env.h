@@ -12,6 +12,7 @@
 
 #include <sluice/status.h>
 
+#include "core/flight.h"
 #include "core/ring.h"
 
 enum { SL_LINK_TRANSFERS = 64, SL_LINK_NOTE_BYTES = 256 };
@@ -30,8 +31,9 @@ struct sl_link_counters {
 	 * notifications received; each slows its transfer down. */
 	_Atomic uint64_t marked, notified, slowed;
 	/* Receiving: what the kernel gave the smallest of its sockets, in bytes as it counts them;
-	 * 0: it needs none. */
-	_Atomic uint64_t receive_buffer;
+	 * 0: it needs none. Of it, what waited in the fullest socket at the last look, and at most
+	 * so far; the control thread looks (sl_link_receiving.serve). */
+	_Atomic uint64_t receive_buffer, waiting, waiting_most;
 };
 
 /* On the thread that has the transfer's queue. */
@@ -86,6 +88,7 @@ struct sl_link_env {
 	unsigned pollers;     /* threads that call poll() and wait(), at most the link's own */
 	struct sl_wake *wake; /* [pollers] */
 	struct sl_link_counters *counters; /* NULL, when sending: not wanted */
+	struct sl_flight_tap *flight;	   /* [pollers]; NULL: no packet is sampled */
 	/* To plan: one bit of each set in plan.h. The sending side is told the service that it
 	 * will be asked for, since hardware makes its queues before there is a plan. */
 	uint16_t service, operation, message;

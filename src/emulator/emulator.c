@@ -404,11 +404,13 @@ void sl_emulator_log_faults(struct sl_emulator *em)
 	struct sl_fault fault;
 
 	for (unsigned i = 0; i < em->senders; i++)
-		while (em->sender[i].faults && sl_faults_drain(em->sender[i].faults, &fault))
+		while (em->sender[i].faults && sl_faults_drain(em->sender[i].faults, &fault)) {
+			atomic_fetch_add(&em->faults[fault.kind % SL_FAULT_KINDS], 1);
 			if (em->fault_log)
 				fprintf(em->fault_log, "%u %llu %u %s\n", fault.module,
 					(unsigned long long)fault.sequence, fault.packet,
 					sl_fault_name(fault.kind));
+		}
 	if (em->fault_log)
 		fflush(em->fault_log);
 	sl_emulator_counts_write(em);

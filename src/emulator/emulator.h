@@ -80,6 +80,9 @@ struct sl_emulator_sender { /* a thread, and all that no other thread touches wh
 	struct sl_faults *faults; /* NULL: none are asked for */
 	struct sl_pace pace;
 	struct sl_idle idle;
+	/* For any thread: since when nothing could be sent, for want of credit or of room in the
+	 * link (0: it can), and how long that was before. */
+	_Atomic uint64_t held_since_ns, held_ns;
 	struct sl_thread thread;
 };
 
@@ -112,6 +115,7 @@ struct sl_emulator {
 	_Atomic uint32_t stop;		   /* 1: after this frame, 2: at once */
 	_Atomic uint32_t finished;	   /* senders that have ended */
 	_Atomic int error;
+	_Atomic uint64_t faults[SL_FAULT_KINDS]; /* that were written down, over all plans */
 	struct sl_link_counters counters;
 	struct sl_pace
 		pace; /* the time base of all senders; late: of all, when the plan has ended */
@@ -151,6 +155,10 @@ bool sl_emulator_finished(const struct sl_emulator *emulator);
 
 /* Join the senders and close the link. -errno when sending failed: logged with what to do. */
 int sl_emulator_plan_end(struct sl_emulator *emulator);
+
+/* How long nothing could be sent in this plan and those before, summed over the senders; held: one
+ * is held back now. Any thread. */
+uint64_t sl_emulator_held_ns(const struct sl_emulator *emulator, bool *held);
 
 /* Write down the faults done, and what was sent, since the last call. */
 void sl_emulator_log_faults(struct sl_emulator *emulator);

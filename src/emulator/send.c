@@ -160,11 +160,34 @@ static uint64_t next_allowed(const struct sl_emulator_sender *sender)
 	return next;
 }
 
+/* For the status: from the first time that nothing could be sent until something was. This thread
+ * alone writes. */
+static void note_held(struct sl_emulator_sender *sender, uint64_t now_ns)
+{
+	if (!atomic_load_explicit(&sender->held_since_ns, memory_order_relaxed))
+		atomic_store_explicit(&sender->held_since_ns, now_ns, memory_order_relaxed);
+}
+
+static void note_released(struct sl_emulator_sender *sender)
+{
+	uint64_t since = atomic_load_explicit(&sender->held_since_ns, memory_order_relaxed);
+
+	if (!since)
+		return;
+	atomic_store_explicit(&sender->held_since_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&sender->held_ns,
+			      atomic_load_explicit(&sender->held_ns, memory_order_relaxed) +
+				      sl_clock_ns() - since,
+			      memory_order_relaxed);
+}
+
 /* Nothing can be sent now. */
 static void rest(struct sl_emulator_sender *sender)
 {
 	uint64_t now = sl_clock_ns(), next = next_allowed(sender);
 
+	if (next == UINT64_MAX || next <= now)
+		note_held(sender, now);
 	if (!sl_idle_sleep(&sender->idle))
 		return;
 	if (next == UINT64_MAX || next <= now)
@@ -196,6 +219,8 @@ static int send_frame(struct sl_emulator_sender *sender)
 			note(sender, module);
 			left |= module->done != module->writes;
 		}
+		if (progress)
+			note_released(sender);
 		if (ends_at_once(sender->emulator))
 			return -ECANCELED;
 		if (progress)
@@ -418,6 +443,7 @@ void *sl_emulator_send(void *arg)
 		err = end ? end : err;
 	}
 	sl_data_thread_end();
+	note_released(sender);
 	if (err && err != -ECANCELED)
 		fail(em, err);
 	atomic_fetch_add(&em->finished, 1);

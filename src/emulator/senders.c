@@ -138,6 +138,23 @@ int sl_emulator_senders_start(struct sl_emulator *em)
 	return err;
 }
 
+uint64_t sl_emulator_held_ns(const struct sl_emulator *em, bool *held)
+{
+	uint64_t now_ns = sl_clock_ns(), sum = 0;
+
+	*held = false;
+	for (unsigned i = 0; i < em->senders; i++) {
+		const struct sl_emulator_sender *sender = &em->sender[i];
+		uint64_t since = atomic_load_explicit(&sender->held_since_ns, memory_order_relaxed);
+
+		sum += atomic_load_explicit(&sender->held_ns, memory_order_relaxed);
+		if (since && now_ns > since)
+			sum += now_ns - since;
+		*held |= since != 0;
+	}
+	return sum;
+}
+
 /* Frames of a plan that are not dark. */
 static uint64_t bright_of(const struct sl_emulator *em, uint64_t frames)
 {

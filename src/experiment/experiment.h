@@ -70,6 +70,11 @@ struct sl_feroce_section { /* devices that connect as FEROCE's do */
 	double first_s, silence_s;
 };
 
+struct sl_flight_options { /* the flight recorder */
+	bool record;
+	double after_s;
+};
+
 struct sl_calibration_options { /* files in the place of the detector's own calibration */
 	char file[384], gains[384];
 };
@@ -147,6 +152,7 @@ struct sl_experiment {
 	struct sl_fault_options faults;
 	struct sl_feedback_options feedback;
 	struct sl_control_options control;
+	struct sl_flight_options flight;
 	struct sl_feroce_section feroce;
 	struct sl_goniometer goniometer; /* axes 0: none */
 	bool emulate_local;		 /* run starts the front end itself */

@@ -20,7 +20,7 @@ int sl_experiment_add_live(struct sl_config *config);
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
-extern const struct sl_option sl_axis_options[];
+extern const struct sl_option sl_axis_options[], sl_flight_options[];
 
 /* Load what `plugins` names: before add-ons are looked for. Logged with file and line. */
 int sl_experiment_plugins(struct sl_config *config);
@@ -44,6 +44,7 @@ enum sl_section_bit {
 	SL_SECTION_GONIOMETER = 1 << 14,
 	SL_SECTION_METADATA = 1 << 15,
 	SL_SECTION_PARAMETERS = 1 << 16,
+	SL_SECTION_FLIGHT = 1 << 17,
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */

@@ -87,6 +87,15 @@ const struct sl_option sl_control_options[] = {
 	SL_OPTION_END,
 };
 
+const struct sl_option sl_flight_options[] = {
+	SL_BOOL(struct sl_flight_options, record, true,
+		"keep the last minute of packet headers and of this host's counters, and write "
+		"them beside the result when something is lost"),
+	SL_F64(struct sl_flight_options, after_s, 2, 0, 30, "s",
+	       "how long the record goes on after the first loss"),
+	SL_OPTION_END,
+};
+
 const struct sl_option sl_feroce_options[] = {
 	SL_BOOL(struct sl_feroce_section, enable, false,
 		"all modules come from FEROCE devices, over service rc"),
@@ -122,6 +131,8 @@ const struct sl_section sl_sections[] = {
 	{"control", "how front ends find the receiver", sl_control_options},
 	{"transfers.NAME", "what one transfer carries, each to a receiver of its own",
 	 sl_cut_options},
+	{"flight", "the flight recorder, from which sluice explain says why frames were lost",
+	 sl_flight_options},
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", sl_feroce_options},
 	{"goniometer.NAME", "an axis that the sample turns about, or that holds it",
 	 sl_axis_options},
@@ -145,6 +156,7 @@ const struct sl_plain_section sl_plain_sections[] = {
 	PLAIN(SL_SECTION_GEOMETRY, "geometry", NULL, sl_refine_options, geometry),
 	PLAIN(SL_SECTION_THREADS, "threads", NULL, sl_threads_options, threads),
 	PLAIN(SL_SECTION_CONTROL, "control", NULL, sl_control_options, control),
+	PLAIN(SL_SECTION_FLIGHT, "flight", NULL, sl_flight_options, flight),
 	PLAIN(SL_SECTION_FEROCE, "feroce", NULL, sl_feroce_options, feroce),
 	PLAIN(SL_SECTION_METADATA, "metadata", NULL, sl_metadata_options, known),
 	{0, NULL, NULL, NULL, 0},

@@ -377,5 +377,7 @@ void sl_report(FILE *out, const struct sl_status *s)
 		fprintf(out, "Ended early: %s\n", s->early);
 	sl_result_words(s, words, sizeof(words));
 	fprintf(out, "Result: %s\n", words);
+	if (s->flight[0])
+		fprintf(out, "Why: sluice explain %s\n", s->folder[0] ? s->folder : s->flight);
 	fflush(out);
 }

@@ -843,7 +843,9 @@ static void version_1_has_the_former_words(void **state)
 	assert_null(json_object_get(find(former, "unit.figures"), "device_ring_frames_good"));
 	assert_non_null(json_object_get(now, "metadata"));
 	assert_null(json_object_get(former, "metadata"));
-	assert_int_equal(json_object_size(now), json_object_size(former) + 2);
+	assert_true(json_is_null(json_object_get(now, "flight")));
+	assert_null(json_object_get(former, "flight"));
+	assert_int_equal(json_object_size(now), json_object_size(former) + 3);
 	json_decref(now);
 	json_decref(former);
 }

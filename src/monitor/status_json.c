@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/text.h"
+#include "monitor/detector_json.h"
 #include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
 #include "monitor/pace_json.h"
@@ -326,9 +327,14 @@ static json_t *document_json(const struct sl_status_document *d)
 		json_object_update(json, rest);
 	json_decref(rest);
 	if (json) {
+		json_object_set_new(json, "kind",
+				    json_string(d->detector ? "detector" : "session"));
+		if (d->detector)
+			json_object_set_new(json, "detector_side", sl_json_detector(d->detector));
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
 		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
+		json_object_set_new(json, "flight", text_or_null(s->flight));
 		json_object_set_new(json, "watermark", number(s->watermark));
 		json_object_set_new(json, "too_slow",
 				    s->too_slow ? sl_json_text(s->addon[s->too_slow - 1].name)

@@ -14,6 +14,8 @@
 
 enum { SL_STATUS_SCHEMA = 1 };
 
+struct sl_detector_status;
+
 struct sl_rates {	    /* over the last second or so */
 	uint64_t window_ns; /* 0: not known yet */
 	double frames_per_s, bytes_per_s;
@@ -21,8 +23,9 @@ struct sl_rates {	    /* over the last second or so */
 
 struct sl_status_document {
 	const struct sl_status *status;
-	const struct sl_error *error;	    /* NULL, or code SL_ERROR_NONE: none */
-	const struct sl_metadata *metadata; /* NULL: none */
+	const struct sl_error *error;		   /* NULL, or code SL_ERROR_NONE: none */
+	const struct sl_metadata *metadata;	   /* NULL: none */
+	const struct sl_detector_status *detector; /* NULL: it is that of a session */
 	struct sl_rates rates;
 	uint64_t taken_unix_ns; /* wall clock of status->taken_ns */
 };

@@ -271,6 +271,9 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 			 unit_json(s, version), "watermark", number(s->watermark));
 	if (json)
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
+	if (json && version >= 2)
+		json_object_set_new(json, "flight",
+				    s->flight[0] ? sl_json_text(s->flight) : json_null());
 	return json;
 }
 

@@ -3,12 +3,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
 #ifndef UDP_NO_CHECK6_TX
 #define UDP_NO_CHECK6_TX 101 /* linux/udp.h */
 #endif
@@ -280,6 +284,18 @@ int sl_net_send(int fd, const struct msghdr *message, uint8_t traffic_class)
 	m.msg_control = &control;
 	m.msg_controllen = sizeof(control);
 	return sendmsg(fd, &m, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+bool sl_net_memory(int fd, uint32_t *waiting_bytes, uint32_t *dropped)
+{
+	uint32_t info[SK_MEMINFO_VARS] = {0};
+	socklen_t bytes = sizeof(info);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes) < 0)
+		return false;
+	*waiting_bytes = info[SK_MEMINFO_RMEM_ALLOC];
+	*dropped = info[SK_MEMINFO_DROPS];
+	return true;
 }
 
 uint8_t sl_net_class(const struct msghdr *message)

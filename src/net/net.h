@@ -80,6 +80,11 @@ bool sl_net_segments(int fd);
 /* What is sent on it from now on has 0 for its UDP checksum. 0 or -errno. */
 int sl_net_leave_checksum(int fd);
 
+/* What waits in this socket's receive buffer, in bytes as the kernel counts them, and how many
+ * packets it has thrown away so far, most of them because the buffer was full; the count has 32
+ * bits and wraps around. False: the kernel does not say. */
+bool sl_net_memory(int fd, uint32_t *waiting_bytes, uint32_t *dropped);
+
 /* Traffic class of what this socket sends: DSCP in the upper six bits, ECN in the lower two. */
 int sl_net_set_class(int fd, uint8_t traffic_class);
 

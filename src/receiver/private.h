@@ -213,6 +213,7 @@ struct sl_receiver {
 	struct sl_region region;
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];
+	struct sl_flight_tap *flight; /* [pollers]; NULL: no packet is sampled */
 
 	struct sl_chain_build build;
 	struct sl_pool pool;

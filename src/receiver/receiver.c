@@ -59,6 +59,8 @@ static int open_detector(struct sl_receiver *r)
 
 static int open_pollers(struct sl_receiver *r)
 {
+	if (r->experiment->flight.record && sl_flight_open(r->placement.pollers, &r->flight))
+		return -ENOMEM;
 	while (r->pollers < r->placement.pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
@@ -87,6 +89,7 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		.pollers = r->pollers,
 		.wake = r->wake,
 		.counters = &r->counters,
+		.flight = r->flight,
 		.service = sl_experiment_service(e),
 		.operation = sl_experiment_operation(e),
 		.message = sl_experiment_message(e),
@@ -104,6 +107,7 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		env.handover_fd = &fd;
 	}
 	memcpy(e->link_state, r->link_options, e->link->state_bytes);
+	sl_flight_clear(r->flight, r->pollers);
 	r->link_open = true;
 	err = e->link->open(e->link_state, &env);
 	if (err)
@@ -348,6 +352,20 @@ void sl_receiver_serve(struct sl_receiver *r)
 		r->experiment->link->receiving->serve(r->experiment->link_state);
 }
 
+struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *r, unsigned *taps)
+{
+	*taps = r->flight ? r->pollers : 0;
+	return r->flight;
+}
+
+bool sl_receiver_plan(const struct sl_receiver *r, uint32_t module, struct sl_plan *plan)
+{
+	if (module >= r->ring.modules || !atomic_load(&r->source[module].accepted))
+		return false;
+	*plan = r->source[module].plan;
+	return true;
+}
+
 bool sl_receiver_done(const struct sl_receiver *r)
 {
 	return atomic_load(&r->settled);
@@ -444,6 +462,7 @@ void sl_receiver_close(struct sl_receiver *r)
 		e->detector->close(e->detector_state);
 	for (unsigned i = 0; i < r->pollers; i++)
 		close(r->wake[i].fd);
+	sl_flight_close(r->flight);
 	free(r->link_options);
 	free(r);
 }

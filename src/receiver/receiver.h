@@ -25,6 +25,7 @@
 struct sl_control_env;
 struct sl_control_ops;
 struct sl_experiment;
+struct sl_flight_tap;
 struct sl_offer;
 struct sl_plan;
 struct sl_progress;
@@ -45,6 +46,14 @@ void sl_receiver_cancel_plan(struct sl_receiver *receiver, uint16_t transfer);
 
 /* The source that offered a module during the run has left before it was accepted. */
 void sl_receiver_cancel_offer(struct sl_receiver *receiver, uint32_t module);
+
+/* What a module's source was told; false: it has no plan. Not while the module may be planned
+ * anew. */
+bool sl_receiver_plan(const struct sl_receiver *receiver, uint32_t module, struct sl_plan *plan);
+
+/* Packets that the link threads sample, a tap for each of them; NULL: the experiment wants none.
+ * Until the receiver closes. */
+struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *receiver, unsigned *taps);
 
 /* The queue pair of a source whose offer could not name it. */
 int sl_receiver_set_queue(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);

@@ -86,6 +86,7 @@ static void source_status(const struct sl_receiver *r, uint32_t module,
 	copy->reached = sl_ring_reached(&r->ring, module);
 	copy->turned_away = get(&r->ring.lane[module].turned_away);
 	copy->returns = get(&s->returns);
+	copy->opened = sl_ring_opened(&r->ring, module);
 	copy->unfinished_sequence = get(&s->unfinished_sequence);
 	copy->unfinished_packets = get(&s->unfinished_packets);
 	/* Frames that it left out are among those that it dealt with. */
@@ -115,6 +116,8 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 	status->marked = get(&c->marked);
 	status->notified = get(&c->notified);
 	status->receive_buffer_bytes = get(&c->receive_buffer);
+	status->waiting_bytes = get(&c->waiting);
+	status->waiting_most_bytes = get(&c->waiting_most);
 	for (unsigned i = 0; i < SL_DROPS; i++)
 		status->dropped[i] = get(&c->dropped[i]);
 	status->one_way = r->experiment->link->oneway;

@@ -22,6 +22,8 @@
 
 enum { SL_SERVICE_SCHEMA = 1 };
 
+struct sl_telegrams;
+
 struct sl_service {
 	uint64_t started_unix_ns;
 	char program[SL_SERVICE_PATH];			     /* sluice itself */
@@ -36,6 +38,7 @@ struct sl_service {
 	struct sl_sessions *sessions;
 	struct sl_history *history;
 	struct sl_image_service *images;
+	struct sl_telegrams *telegrams;
 	struct sl_http_server *http;
 	pthread_mutex_t drawing; /* one picture at a time */
 };
@@ -45,6 +48,12 @@ extern const struct sl_http_route *const sl_service_routes[];
 
 extern const struct sl_http_route sl_capabilities_routes[], sl_experiment_routes[],
 	sl_live_routes[], sl_metrics_routes[], sl_openapi_routes[], sl_run_routes[],
-	sl_session_routes[];
+	sl_session_routes[], sl_telegram_routes[];
+
+/* telegram.c */
+int sl_telegrams_open(struct sl_service *service, struct sl_telegrams **telegrams);
+/* Those under way wait no longer, and are answered; before the server is closed. NULL is fine. */
+void sl_telegrams_end(struct sl_telegrams *telegrams);
+void sl_telegrams_close(struct sl_telegrams *telegrams);
 
 #endif

@@ -206,6 +206,8 @@ static int open_parts(struct sl_service *s, const struct sl_service_options *o)
 	if (!err)
 		err = sl_image_service_open(&images, &s->images);
 	if (!err)
+		err = sl_telegrams_open(s, &s->telegrams);
+	if (!err)
 		err = open_http(s, o);
 	return err ? err : sl_sessions_watch(s->sessions);
 }
@@ -214,6 +216,7 @@ static void free_service(struct sl_service *s)
 {
 	sl_image_service_close(s->images);
 	sl_history_close(s->history);
+	sl_telegrams_close(s->telegrams);
 	sl_sessions_close(s->sessions);
 	sl_experiments_close(s->experiments);
 	sl_events_close(s->events);
@@ -232,6 +235,7 @@ static void close_http(struct sl_service *s)
 	sl_http_quiesce(s->http);
 	sl_events_end(s->events);
 	sl_image_service_end(s->images); /* it finishes the requests that it has */
+	sl_telegrams_end(s->telegrams);
 	sl_http_close(s->http);
 }
 

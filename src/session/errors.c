@@ -2,6 +2,7 @@
 #include "session/errors.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,8 @@ static const struct {
 	[SL_ERROR_REQUEST] = {"request", "a request on the status socket is not understood"},
 	[SL_ERROR_ACCESS] = {"access", "the client may not use this status socket, or it is full"},
 	[SL_ERROR_TIMEOUT] = {"timeout", "what was waited for did not come in time"},
+	[SL_ERROR_RECEIVER] = {"receiver",
+			       "a detector side has no receiver, it refuses, or it is gone"},
 };
 
 const char *sl_error_name(enum sl_error_code code)
@@ -40,6 +43,23 @@ const char *sl_error_doc(enum sl_error_code code)
 int sl_error_exit(enum sl_error_code code)
 {
 	return code == SL_ERROR_NONE ? 0 : SL_RESULT_ERROR;
+}
+
+enum sl_error_code sl_error_code_of(int err, enum sl_error_code otherwise)
+{
+	switch (-err) {
+	case EADDRINUSE:
+	case EADDRNOTAVAIL:
+		return SL_ERROR_ADDRESS;
+	case ENOMEM:
+		return SL_ERROR_MEMORY;
+	case ENOSPC:
+	case EROFS:
+	case EDQUOT:
+		return SL_ERROR_OUTPUT;
+	default:
+		return otherwise;
+	}
 }
 
 /* The length of "FILE:LINE" at the beginning of a line; 0: there is none. A blank ends the search:

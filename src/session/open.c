@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "flight/recorder.h"
 #include "monitor/summary.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -190,7 +191,8 @@ int sl_session_read(struct sl_session *s)
 
 static void free_session(struct sl_session *s)
 {
-	sl_socket_close(s->socket);
+	sl_session_close_socket(s);
+	sl_recorder_close(s->recorder);
 	sl_session_metadata_fini(&s->metadata);
 	sl_points_fini(&s->points);
 	if (s->experiment)
@@ -223,7 +225,7 @@ static struct sl_session *make(void)
 
 	if (!s)
 		return NULL;
-	s->text_fd = s->wake = s->summary_file.fd = -1;
+	s->text_fd = s->wake = s->summary_file.fd = s->flight_dir = -1;
 	s->keeper.socket = -1;
 	sl_run_folder_init(&s->folder);
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};
@@ -276,7 +278,7 @@ int sl_session_open_with(const struct sl_session_options *options,
 		sl_run_folder_warn_of_crashes(s->root);
 	atomic_store(&s->state, SL_STATE_CONFIGURED);
 	if (!err && known.name)
-		err = sl_socket_open(s, known.name, known.root);
+		err = sl_session_open_socket(s, known.name, known.root);
 	if (!err)
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
 	sl_log_set_target(before);

@@ -28,7 +28,7 @@
 #include "session/metadata.h"
 #include "session/points/points.h"
 #include "session/session.h"
-#include "session/socket.h"
+#include "session/socket/socket.h"
 #include "session/states.h"
 
 enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
@@ -48,6 +48,7 @@ struct sl_session_asked { /* what the experiment asks of the detector */
 	uint64_t frames, dark_frames;
 	double rate_Hz;
 };
+struct sl_recorder;
 
 struct sl_session {
 	const char *name; /* of the experiment, for messages: its path, or "text" */
@@ -90,6 +91,11 @@ struct sl_session {
 	uint64_t started_unix_ns;
 	bool paused;
 
+	/* The recorder is made for the first run that wants it. */
+	struct sl_recorder *recorder;	  /* NULL: none. Set with `lock` held */
+	int flight_dir;			  /* where its files go, in a run; -1: nowhere */
+	char flight_path[SL_STATUS_PATH]; /* of flight.json, if it is there. With `lock` held */
+
 	struct sl_part_file summary_file; /* locked while a run is under way; fd -1: none */
 	struct sl_run_folder folder;	  /* of the run under way */
 	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
@@ -107,14 +113,22 @@ struct sl_session {
 	struct sl_error error; /* the first of the run */
 	struct sl_points points;
 	struct sl_session_metadata metadata;
-	struct sl_socket *socket; /* NULL: it has no name */
-	char line[512];		  /* the first error line of this step; empty: there was none */
+	struct sl_socket *socket;	/* NULL: it has no name */
+	struct sl_session_calls *calls; /* of the socket */
+	char line[512]; /* the first error line of this step; empty: there was none */
 };
 
 /* ---- open.c ---- */
 int sl_session_add_sets(struct sl_session *session, const char *const *set, size_t sets);
 /* Read and check; the former experiment goes only if that succeeds. */
 int sl_session_read(struct sl_session *session);
+
+/* ---- calls.c ---- */
+/* The session takes its name and listens. Logged, and the session's error set, where that fails.
+ * hooks.may_lack_socket: warn and go on where the folder of sockets cannot be used. root: of run
+ * folders; NULL: none. */
+int sl_session_open_socket(struct sl_session *session, const char *name, const char *root);
+void sl_session_close_socket(struct sl_session *session);
 
 /* ---- session.c ---- */
 void *sl_session_main(void *session); /* the control thread */
@@ -158,6 +172,12 @@ void sl_session_begin_picture(struct sl_session *session);
 /* ---- words.c ---- */
 /* The outputs get their paths of this run, which has its number, and its folder if any. */
 int sl_session_place_outputs(struct sl_session *session);
+
+/* ---- flight.c ---- */
+/* Every source has its plan; the receiver is about to start. */
+void sl_session_begin_flight(struct sl_session *session);
+/* Its status is final; before the receiver closes. Nothing where it was not begun. */
+void sl_session_end_flight(struct sl_session *session);
 
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */

@@ -7,33 +7,16 @@
 #include "base/clock.h"
 #include "monitor/result.h"
 #include "monitor/summary.h"
+#include "session/errors.h"
 #include "session/outputs.h"
 #include "session/private.h"
 #include "session/probe.h"
-
-/* The code of what an earlier function has logged. */
-static enum sl_error_code code_of(int err, enum sl_error_code otherwise)
-{
-	switch (-err) {
-	case EADDRINUSE:
-	case EADDRNOTAVAIL:
-		return SL_ERROR_ADDRESS;
-	case ENOMEM:
-		return SL_ERROR_MEMORY;
-	case ENOSPC:
-	case EROFS:
-	case EDQUOT:
-		return SL_ERROR_OUTPUT;
-	default:
-		return otherwise;
-	}
-}
 
 /* A step of a run: the first error line that it logged is the message. */
 static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
 {
 	if (err)
-		return sl_session_fail(s, code_of(err, otherwise), err, strerror(-err));
+		return sl_session_fail(s, sl_error_code_of(err, otherwise), err, strerror(-err));
 	sl_session_forget_line(s);
 	return 0;
 }
@@ -159,7 +142,10 @@ static int wait_for_start(struct sl_session *s)
 
 static int start(struct sl_session *s)
 {
-	int err = s->started ? 0 : sl_receiver_start(s->receiver);
+	int err;
+
+	sl_session_begin_flight(s);
+	err = s->started ? 0 : sl_receiver_start(s->receiver);
 
 	if (!err && !s->hooks.quiet && !s->hooks.still)
 		sl_receiver_log(s->receiver);
@@ -212,6 +198,7 @@ static void conclude(struct sl_session *s)
 	status->ended_unix_ns = sl_clock_unix_ns();
 	snprintf(status->experiment, sizeof(status->experiment), "%s", s->name);
 	sl_session_copy_reason(s, status->stopped_by, sizeof(status->stopped_by));
+	snprintf(status->flight, sizeof(status->flight), "%s", s->flight_path);
 	sl_result_early(status, status->early, sizeof(status->early));
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
@@ -304,10 +291,12 @@ void sl_session_run(struct sl_session *s)
 		/* In this order: what a source sent is safe before it may forget it. */
 		sl_receiver_finish(s->receiver);
 		sl_session_keeper_end(&s->keeper, s->receiver);
+		sl_session_end_flight(s);
 		more = keeps(s);
 		sl_controls_bye(&s->controls, more);
 		conclude(s);
 	} else {
+		sl_session_end_flight(s);
 		note_failure(s);
 	}
 	if (more)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "flight/recorder.h"
 #include "monitor/result.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -194,7 +195,7 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 		memset(&s->last, 0, sizeof(s->last));
 		s->last.result = -1;
 		s->run = 0;
-		s->run_folder[0] = '\0';
+		s->run_folder[0] = s->flight_path[0] = '\0';
 		sl_session_begin_metadata(s);
 		sl_points_begin(&s->points);
 		atomic_store(&s->reason_state, 0);
@@ -343,6 +344,8 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 		sl_receiver_status(s->receiver, now);
 		now->started_unix_ns = s->started_unix_ns;
 		snprintf(now->experiment, sizeof(now->experiment), "%s", s->name);
+		if (sl_recorder_is_frozen(s->recorder))
+			snprintf(now->flight, sizeof(now->flight), "%s", s->flight_path);
 	} else {
 		*now = s->last;
 		now->bytes = sizeof(*now);

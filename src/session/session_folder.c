@@ -16,7 +16,7 @@
 
 /* Room for the result on a disk that is full at the end: a summary has about 6 KiB, and 1.5 KiB
  * more for each module; metadata may have 70 KiB. */
-enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 13 };
+enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 17 };
 
 static int make(struct sl_session *s)
 {
@@ -64,6 +64,7 @@ static int write_experiment(struct sl_session *s)
 static int spare_own_files(struct sl_session *s)
 {
 	static const char *const own[][2] = {{"run", "log"},	      {"experiment", "yaml"},
+					     {"flight", "json"},      {"flight", "pcapng"},
 					     {"result", "json"},      {"picture", "png"},
 					     {"picture", "png.part"}, {"result", "json.part"}};
 	const char *const ours[] = {s->summary, s->outcomes};

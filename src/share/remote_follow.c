@@ -14,8 +14,8 @@ enum {
 	FAILURES = 3,  /* of queue pairs in a row */
 };
 #define RECOVER_NS UINT64_C(5000000000) /* to attach again, however much time a call has */
-/* Longest time between looks while nothing arrives: what tells of arrivals is not sent again when it
- * is lost. */
+/* Longest time between looks while nothing arrives: what tells of arrivals is not sent again when
+ * it is lost. */
 #define PAUSE_MOST_NS UINT64_C(100000000)
 /* Between looks at a place that is being filled. */
 #define FILLING_NS	UINT64_C(20000)
@@ -90,7 +90,8 @@ static int at_the_end(struct sl_follower *f, uint64_t now, uint64_t end_ns)
 
 	if (r->state == SL_SHARE_MOVED || r->line->generation > f->description.generation)
 		return attach_again(f, end_ns);
-	/* A look may have read `published` before it read the end: the one behind it has not. */
+	/* Invariant COUNTED: a look may have read `published` before it read the end; the look
+	 * behind it has not. */
 	if (r->state == SL_SHARE_ENDED && r->looks_done > r->ended_look) {
 		sl_follower_say(f, SL_SHARE_FRAME_FINISHED, 0, NULL, 0, now);
 		return end(f, -EPIPE);
@@ -238,7 +239,7 @@ static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns
 			sl_follower_deliver(f, n, element);
 			return 0;
 		}
-		f->next = n + 1; /* element n + count takes its place */
+		f->next = n + 1; /* invariant OVERTAKEN: element n + count takes its place */
 		if (i++ >= AT_LEAST && sl_clock_ns() >= end_ns)
 			return -ETIMEDOUT;
 	}

@@ -100,8 +100,8 @@ static void judge(struct sl_follower *f)
 
 		if (slot->state != SL_SHARE_READ || !slot->look || slot->look > r->looks_done)
 			continue;
-		/* `claimed` is n + 1 of what the writer has begun: element n + count has the same
-		 * place. */
+		/* Invariant WHOLE (tests/model/share_remote.pml): `claimed` is n + 1 of what the
+		 * writer has begun, and element n + count has the same place. */
 		slot->state = r->claimed <= slot->n + f->description.count &&
 					      slot->place.done == slot->n + 1
 				      ? SL_SHARE_WHOLE

@@ -21,6 +21,8 @@ import tap  # noqa: E402  (found through the line above)
 
 import control_pages  # noqa: E402
 import extract  # noqa: E402
+import live_page  # noqa: E402
+import service_pages  # noqa: E402
 import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
@@ -535,10 +537,40 @@ def check_pip(out, installed, command):
              else [done.stdout + done.stderr])
 
 
+# ---- docs/how-to/why-did-i-lose-frames.md ----
+
+def shape(text):
+    """The same without its numbers, which are of one host and one run."""
+    return re.sub(r"\d+(\.\d+)?", "N", text)
+
+
+def check_explain(out, installed):
+    """Each block of commands prints what the page shows, but for its numbers; and its Python reads the flight record."""
+    page = (ROOT / "docs/how-to/why-did-i-lose-frames.md").read_text()
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "lossy-sockets"), "SLUICE_SITE": ""}
+    (installed.folder / "lossy.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for commands, shown in zip(extract.blocks(page, "sh"), extract.blocks(page, "text"), strict=True):
+        case = f"why-did-i-lose-frames.md: {commands.split(chr(10))[0]}"
+        installed.ran.append(commands)
+        if commands.startswith("tshark") and not shutil.which("tshark"):
+            out.skip(case, "tshark is not installed")
+            continue
+        done = run("/bin/sh", "-e", "-c", commands.replace("python3 ", f"{PYTHON} "), folder=installed.folder, env=env)
+        # On a busy host there may be other losses besides: they come behind.
+        right = not done.returncode and shape(done.stdout).startswith(shape(shown))
+        out.case(case, [] if right else [done.stdout + done.stderr, "is not", shown])
+    read = installed.python(extract.blocks(page, "python")[0])
+    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* packets  \d+ ns$", read.stdout, re.M)
+             else [read.stdout + read.stderr])
+    listed = {line.split()[0] for line in run(SLUICE, "explain", "--list").stdout.splitlines()}
+    out.case("why-did-i-lose-frames.md names every cause", sorted(cause for cause in listed if f"`{cause}`" not in page) or
+             ([] if len(listed) > 20 else ["no causes are listed"]))
+
+
 # ---- every command of a page ----
 
 PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
-         "prometheus", "lima", "bluesky")
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side", "serve", "script-it")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
@@ -626,6 +658,37 @@ def check_control(out, installed):
     root = installed.program.parents[1]
     out.case("what clients need is installed", [name for name in sorted(files) if not (root / name).exists()] +
              [name for name in ("libsluice-client.so.0", "sluice-client.pc") if not list(root.rglob(name))])
+
+
+# ---- docs/how-to/detector-side.md ----
+
+def check_detector_side(out, installed):
+    """Both sides take two runs by the commands of the page, then one by its telegram and one by its Python; telegrams are as their schema says."""
+    page = (ROOT / "docs/how-to/detector-side.md").read_text()
+    (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
+    (installed.folder / "scan.xml").write_text(extract.blocks(page, "xml")[0])
+    (installed.folder / "scan.py").write_text(extract.blocks(page, "python")[0])
+    begin, end, send = extract.blocks(page, "sh")
+    installed.ran += [begin, end, send]
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "detector-sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", f"{begin}{send}{PYTHON} scan.py\n{end}", folder=installed.folder, env=env)
+    wanted = [r"^scan.detector: ended, run 2: 50 of 50 frames.*intact$", r"^scan +ended +000002 +50 ", r'result="done".*to="scan.detector"',
+              f"^{extract.blocks(page, 'text')[0].strip()}$", r"^run 4: intact, 80 frames, 0 lost"]
+    wanted = [text.replace('".*to', '"(.|\n)*to') for text in wanted]
+    missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
+    out.case("the commands of detector-side.md do as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]
+             if done.returncode or missing else [])
+    schema = installed.program.parents[1] / "share/sluice/telegram.xsd"
+    out.case("the schema of telegrams is installed", [] if schema.exists() else [str(schema)])
+    if not shutil.which("xmllint"):
+        out.skip("telegrams of the pages are as their schema says", "xmllint (libxml2-utils) is not installed")
+        return
+    problems = []
+    for number, text in enumerate([*extract.blocks(page, "xml"), *extract.blocks((ROOT / "docs/reference/telegram.md").read_text(), "xml")]):
+        (installed.folder / f"page-{number}.xml").write_text(text)
+        checked = run("xmllint", "--noout", "--nonet", "--schema", schema, f"page-{number}.xml", folder=installed.folder)
+        problems += [checked.stderr] if checked.returncode else []
+    out.case("telegrams of the pages are as their schema says", problems)
 
 
 # ---- the tutorials ----
@@ -826,8 +889,10 @@ def main():
                 check_burst(out, installed)
                 check_look_back(out, installed)
             check_audit(out, installed)
+            check_explain(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
+            check_detector_side(out, installed)
             check_metadata(out, installed)
             check_redis(out, installed)
             check_python(out, installed)
@@ -835,6 +900,8 @@ def main():
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
             control_pages.check(out, installed)
+            service_pages.check(out, installed)
+            live_page.check(out, installed, run, "serve" in run(SLUICE, "list", "command").stdout)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

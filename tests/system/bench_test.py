@@ -6,6 +6,7 @@ told. How fast anything is, no test asks."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -245,11 +246,26 @@ def shares(folder):
         row, = measure(folder, name, what="share")["rows"]
         equal((row["name"], row["unit"], row["loss"]), (name, "GB/s", 0), "the row")
         check(0 < row["us_p50"] <= row["us_p99"] <= row["us_p99.9"] and row["bytes"] > 0, f"{name}: figures in order")
+        check(all(row[f"us_{q}_min"] <= row[f"us_{q}"] <= row[f"us_{q}_max"] for q in ("p50", "p99", "p99.9")), f"{name}: ranges")
     for name in times:
         rows = {row["name"]: row for row in measure(folder, name, what="share")["rows"]}
         equal(sorted(rows), [f"{name}/p{p}" for p in ("50", "99", "99.9")], "the rows")
         check(rows[f"{name}/p50"]["value"] <= rows[f"{name}/p99"]["value"] and rows[f"{name}/p50"]["count"] > 0, f"{name}: figures in order")
         check("crowd" not in name or rows[f"{name}/p50"]["missed"] >= 0, f"{name}: says what was missed")
+
+
+@case("tools/bench_shares.py makes tables of what was measured, with the range of every figure")
+def share_tables(folder):
+    file = folder / "share.json"
+    run("bench", "share", "--rounds", "3", "--seconds", SECONDS[0], "--only", "sluice/local/[fvp]*[144kgw]", "--json", file, folder=folder)
+    done = subprocess.run([sys.executable, ROOT / "tools/bench_shares.py", file, "--print"], capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""), "exit status")
+    figure = r"[0-9.,e-]+ \([0-9.,e-]+ \.\. [0-9.,e-]+\)"
+    for line in (rf"^\| 1 B \| {figure} \|$", rf"^\| `sluice/local/follow/262144` \| {figure} \|$", rf"^\| share, this host \| {figure} \| {figure} \| {figure} \|$",
+                 rf"^\| `sluice/local/ping` \| [0-9,]+ \| {figure} \| {figure} \| {figure} \|  \|$"):
+        check(re.search(line, done.stdout, re.M), f"{line} is not in {done.stdout}")
+    done = subprocess.run([sys.executable, ROOT / "tools/bench_shares.py", folder / "none.json"], capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and "none.json is not there" in done.stderr, done.stderr)
 
 
 @case("peers of shares run beside, others say why not; a follower in Python likewise")

@@ -63,10 +63,10 @@ class Host:
 
 class Switch:
     """Forwards between the hosts; what goes to `slow` leaves at `rate` bytes per second, from a queue of `limit` bytes.
-    From `low` bytes on packets are marked, all of them from `high` on."""
+    From `low` bytes on packets are marked, all of them from `high` on. A share `loss` of them is lost on the way."""
 
-    def __init__(self, hosts, slow, rate, limit, low, high):
-        self.hosts, self.slow = hosts, slow
+    def __init__(self, hosts, slow, rate, limit, low, high, loss=0):
+        self.hosts, self.slow, self.loss, self.lost = hosts, slow, loss, 0
         self.rate, self.limit, self.low, self.high = rate, limit, low, high
         self.by_address = {bytes(map(int, host.address.split("."))): host for host in hosts}
         self.queue, self.queued = collections.deque(), 0
@@ -107,7 +107,9 @@ class Switch:
             host = self.by_address.get(packet[16:20])
             if packet[0] >> 4 != 4 or host is None:
                 continue
-            if host is self.slow:
+            if host is self.slow and len(packet) > 200 and self.random.random() < self.loss:
+                self.lost += 1
+            elif host is self.slow:
                 self.enqueue(packet)
             else:
                 self.send(host, packet)

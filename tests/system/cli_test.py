@@ -9,7 +9,8 @@ COMMANDS = {
     "run": ["--emulate", "--summary", "--outcomes", "--port_file", "--quiet", "--set", "exit status"],
     "emulate": ["--once", "--quiet", "--set"],
     "list": ["--help"],
-    "doctor": ["--set", "--root", "--transfer"],
+    "doctor": ["--set", "--root", "--transfer", "--live", "--junit"],
+    "explain": ["--json", "--list", "exit status"],
 }
 ADD_ONS = {
     "detector": {"jungfrau": ["hit_fraction", "photon_energy_keV", "pool"], "pattern": ["rows", "columns", "bits"]},

@@ -3,13 +3,13 @@
 written before is safe and right, the rest is unwritten, and the ledger closes. HDF5 must not crash at exit."""
 
 import resource
-import shlex
 
 import h5py
 import numpy as np
 
 from harness import (LONG, Program, acquire, case, check, closes, equal, experiment, images_on_disk, intact, main,
-                     read_outcomes, read_summary, receiver, run_fails, sink, skip, wait_for, without_privilege)
+                     read_outcomes, read_summary, receiver, run_fails, sink, wait_for, without_privilege)
+from small_disk import small_disk
 
 MB = 1000 * 1000
 FRAMES = 60
@@ -109,21 +109,6 @@ def _(folder):
     with h5py.File(folder / "run.nxs", "r") as file:
         equal(len(file["entry/data/data"]), total["stored"] // 2, "images in the file")
     check("ulimit -f" in started.err(), "stderr does not say what to do")
-
-
-def small_disk(folder, megabytes):
-    """A wrapper that runs the program with a full-size tmpfs of its own at folder/disk, and afterwards copies what is
-    there to folder/copy: the mount is seen by nobody else."""
-    (folder / "disk").mkdir()
-    (folder / "copy").mkdir()
-    mount = f"mount -t tmpfs -o size={megabytes}m none {shlex.quote(str(folder / 'disk'))}"
-    script = f'{mount} || exit 77; "$@"; status=$?; cp -a {shlex.quote(str(folder))}/disk/. ' \
-             f'{shlex.quote(str(folder))}/copy; exit $status'
-    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):  # as root, or as root of a namespace of our own
-        trial = Program(folder=folder, program="true", wrapper=[*unshare, "sh", "-c", script, "sh"])
-        if trial.wait() == 0:
-            return [*unshare, "sh", "-c", script, "sh"]
-    skip("neither root nor user namespaces may mount a small tmpfs here")
 
 
 @case("a file system that is full in mid-run (a small tmpfs)")

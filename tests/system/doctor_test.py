@@ -7,8 +7,9 @@ mended. The interface is lo, since it has the address everywhere; here it looks 
 import json
 import pathlib
 import subprocess
+import xml.etree.ElementTree
 
-from harness import SLUICE, case, check, equal, experiment, main, run, run_fails, skip
+from harness import RECEIVER, SLUICE, case, check, equal, experiment, main, run, run_fails, skip
 
 ALL_CAPABILITIES = "000001ffffffffff"
 NO_CAPABILITIES = "0000000000000000"
@@ -336,6 +337,48 @@ def _(folder):
     (folder / "file").write_text("")
     for root in ("/nonexistent", folder / "file"):
         run_fails("doctor", "--root", root, folder=folder, says=["is no folder"])
+
+
+# ---- frames through this host ----
+
+def live(folder, *arguments, status=0):
+    """What doctor --live says, and its JUnit file: (text, {case: failure or None}, {property: value})."""
+    done = run("doctor", *arguments, "--live", "--junit", folder / "live.xml", folder=folder).ends(status)
+    suite = xml.etree.ElementTree.parse(folder / "live.xml").getroot().find("testsuite")
+    cases = {c.get("name"): c.find("failure").get("message") if c.find("failure") is not None else None for c in suite.iter("testcase")}
+    equal((int(suite.get("tests")), int(suite.get("failures"))), (len(cases), sum(c is not None for c in cases.values())), "counts of the suite")
+    return done.out().partition("\nLive: ")[2], cases, {p.get("name"): p.get("value") for p in suite.iter("property")}
+
+
+@case("live: every frame comes whole, over loopback, an address, an interface, and by the link of an experiment")
+def _(folder):
+    ways = [([], "udp", "127.0.0.1", 2), (["--address", RECEIVER], "udp", RECEIVER, 2), (["--address", "lo"], "udp", "127.0.0.1", 2),
+            ([experiment(folder, detector={"modules": 3, "rows": 64, "columns": 128})], "udp", RECEIVER, 3),
+            ([experiment(folder, "shm.yaml", link={"kind": "shm"})], "shm", "127.0.0.1", 2)]
+    for arguments, link, at, modules in ways:
+        text, cases, numbers = live(folder, *arguments, "--frames", "60")
+        equal(set(cases.values()), {None}, "failures")
+        equal((numbers["link"], numbers["address"], numbers["modules"]), (link, at, str(modules)), "link, address, modules")
+        equal((numbers["module_frames_sent"], numbers["module_frames_lost"], numbers["module_frames_split"]),
+              (str(60 * modules), "0", "0"), "module-frames sent, lost, split")
+        check(float(numbers["first_frame_ms"]) > 0 and float(numbers["frames_per_s"]) > 0, f"numbers: {numbers}")
+        check(f"  ok    0 of {60 * modules} module-frames lost\n" in text, f"the text: {text}")
+    equal(sorted(path.name for path in folder.iterdir() if path.suffix not in (".yaml", ".xml") and not path.name.startswith("std")), [],
+          "files left behind")
+
+
+@case("live: what the host loses is counted and explained, in the text and in the JUnit file, and the exit status is 1")
+def _(folder):
+    path = experiment(folder, detector={"rows": 512, "columns": 512, "frame_rate_Hz": 60}, link={"credits": False, "receive_buffer": 65536},
+                      ring={"overrun": "drop_newest"})
+    text, cases, numbers = live(folder, path, "--frames", "40", status=1)
+    split, lost = int(numbers["module_frames_split"]), int(numbers["module_frames_lost"])
+    check(split + lost > 0, "nothing was lost: not much of a test")
+    check(f"fault {split} module-frames split" in text and "The receive buffer is too small" in text, f"the text: {text}")
+    check("The receive buffer is too small" in (cases["no module-frame is split"] or cases["no module-frame is lost"]), f"{cases}")
+    text, cases, _ = live(folder, "--address", "no<such&address", status=1)
+    check("is no numeric address, and no interface" in text and all(cases.values()), f"{cases}")
+    run_fails("doctor", "--live", "--junit", folder / "nowhere/live.xml", "--frames", "1", folder=folder, says=["cannot write", "nowhere/live.xml"])
 
 
 main()

@@ -69,7 +69,7 @@ class Images:
             height = float(rng.lognormal(3.4, 0.8))
             y, x = np.mgrid[-3:4, -3:4]
             image[row - 3:row + 4, column - 3:column + 4] += rng.poisson(height * np.exp(-(x * x + y * y) / 2.2)).astype(np.int16)
-            peaks.append([row, column, round(height * 6.9, 1)])
+            peaks.append([row + 0.5, column + 0.5, round(height * 6.9, 1)])
         image[self.mask] = INVALID
         return image, peaks
 
@@ -579,7 +579,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
         elif what == "experiment":
             self.answer(200, b"detector:\n  kind: jungfrau          # jungfrau-demo.yaml:4\n  modules: 2              # jungfrau-demo.yaml:5\n", "text/yaml")
         elif what == "explain":
-            self.answer(200, {"sentence": "The socket's receive buffer was too small: 212,992 bytes hold 1.6 ms of this rate, and the link thread was away for 3.1 ms.", "evidence": ["RcvbufErrors grew by 37 in the second of the first loss", "the link thread was not scheduled for 3.1 ms"], "command": "sudo sysctl -w net.core.rmem_max=134217728"})
+            self.answer(200, {"schema": 1, "run": run["folder"], "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
+                "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
+                "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
+                "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]})
         else:
             live = next((each for each in service.sessions.values() if each.run == run["run"]), None) or Session("x", "jungfrau-demo", run["run"], already=run["frames"] / 870)
             if run["lost"]:

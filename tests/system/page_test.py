@@ -4,6 +4,8 @@
 Skipped where chromium and chromedriver are not installed; the unit tests of web/test need node alone.
 """
 
+# normal build only
+
 import atexit
 import contextlib
 import pathlib
@@ -16,6 +18,7 @@ import time
 import harness
 from browser import Browser, missing
 from harness import ROOT, case, check, equal, main, skip
+from service import put_experiment, serving
 
 SESSION = "#/session/jungfrau-demo"
 OLD = "document.querySelector('.stage')?.classList.contains('old')"
@@ -311,7 +314,7 @@ def _(_folder):
         browser.run("location.hash = '#/run/3'")
         browser.until("document.querySelector('.ledger.lit') && document.querySelector('.big-picture canvas').width > 200", "the run")
         browser.click("Why was this lost?")
-        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer was too small')", "the explanation")
+        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer is too small')", "the explanation")
         browser.keys("\ue00c")
         browser.click(".detail summary")
         browser.until("document.querySelector('pre')?.innerText.includes('the ledger closes')", "the log")
@@ -347,6 +350,85 @@ def _(_folder):
             time.sleep(0.5)
             wide = browser.run("[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.scroll, pre') && e.getBoundingClientRect().width > 0).map((e) => e.tagName + '.' + e.className).slice(0, 5)")
             equal(wide, [], f"what is wider than the screen in {scene} {where}")
+
+
+# ---- with the service itself ----
+
+# Few enough frames a second that a busy machine keeps pace; shared memory, as others may have UDP port 4791.
+DEMO = {
+    "detector": {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "dark_frames": 16, "frames": 100000, "frame_rate_Hz": 20, "hit_fraction": 0.9, "photon_energy_keV": 12.4, "pool": 7},
+    "parameters": {"drop": {"path": "frontend.drop", "label": "Packets to drop", "max": 0.5}},
+    "stages": [{"correct": {"output": "photons_i16"}}, {"veto": {"threshold": 10, "min_pixels": 5}}, {"integrate": {"bins": 100}}, "peaks"],
+    "sinks": ["verify"], "link": {"kind": "shm"}, "control": {"port": 0},
+}
+
+
+@case("sluice serve: a run is started by clicks, its frames move; one that drops packets lights up; both are in the history")
+def _(folder):
+    if missing():
+        skip(missing())
+    with serving(folder) as service:
+        put_experiment(service, "demo", **DEMO)
+        browser = Shared.get()
+        browser.emulate(1440, 900)
+        browser.complaints()
+        browser.open(f"http://127.0.0.1:{service.port}/")
+        try:
+            by_clicks(browser, service)
+            complaints = browser.complaints()
+        finally:
+            browser.open("about:blank")
+        equal(complaints, [], "what the console has")
+
+
+def by_clicks(browser, service):
+    browser.click(".choice")
+    browser.find("#parameter-drop")
+    browser.click("[type=submit]")
+    first = browser.until(f"document.querySelector('.pill.running') && {FRAME}", "a frame of the run")
+    browser.until(f"{FRAME} > {first}", "the next frame")
+    browser.until("document.querySelector('.readout').innerText.includes('1030 \u00d7 1064 pixels')", "the shape of the image")
+    browser.until("!document.querySelector('.profile').hidden && document.querySelector('.summary.good')", "a profile, and a ledger without a loss")
+    browser.click("Pause")
+    browser.until(f"document.querySelector('.pill.paused') && {OLD} && document.querySelector('.cover').innerText.includes('paused')", "the pause, and its image to be old")
+    browser.click("Resume")
+    browser.until(f"document.querySelector('.pill.running') && !{OLD}", "the run to go on")
+    browser.click("Stop")
+    browser.until("document.querySelector('.pill.ended')", "the end")
+    browser.click("Start again")
+    browser.fill("#parameter-drop", "0.3")
+    browser.click("[type=submit]")
+    browser.until("document.querySelector('.ledger.lit') && document.querySelector('.pill.running')", "the loss to light up")
+    said = browser.text(".cause")
+    check("Nothing of the module-frame arrived." in said and "What to do:" in said, said)
+    browser.click("Stop")
+    browser.until("document.querySelector('.pill.ended')", "the end")
+    browser.click("Why was this lost?")
+    browser.until("document.querySelector('dialog .said')?.innerText.length > 20 && document.querySelector('dialog').innerText.includes('What to do:')", "an explanation")
+    browser.keys("\ue00c")
+    equal([service.get(f"/runs/{run}")["result"] for run in (1, 2)], ["intact", "damaged"], "results of the runs")
+    browser.click("Runs")
+    browser.until("document.querySelectorAll('.run-card').length === 2 && [...document.querySelectorAll('.run-card canvas')].every((canvas) => canvas.width > 300)", "both runs, with pictures")
+    check("damaged" in browser.text(".run-card.bad") and "run 1" not in browser.text(".run-card.bad"), browser.text(".run-card"))
+    browser.click(".run-card.good")
+    browser.until("document.querySelector('h1')?.innerText === 'Run 1' && document.querySelector('.summary.good')", "the first run")
+
+
+@case("sluice serve: the page is smaller than 150 kB, and all of its files are there")
+def _(folder):
+    with serving(folder) as service:
+        names = ["", *(f"assets/{path.name}" for path in sorted((ROOT / "web").glob("*")) if path.is_file() and path.suffix != ".md" and path.name != "index.html")]
+        answers = {name: service.raw("GET", f"/{name}") for name in names}
+        equal({name: answer.status for name, answer in answers.items() if answer.status != 200}, {}, "files that are not served")
+        total = sum(len(answer.body) for answer in answers.values())
+        check(50_000 < total < 150_000, f"{total} bytes in all")
+        for name, answer in answers.items():
+            check("unsafe" not in answer.headers["content-security-policy"] and "'self'" in answer.headers["content-security-policy"], name)
+        for name in names:
+            if name.endswith(".js"):  # comments are left out, and lines keep their numbers
+                source = (ROOT / "web" / name.removeprefix("assets/")).read_bytes()
+                equal(answers[name].body.count(b"\n"), source.count(b"\n"), f"lines of {name}")
+                check(source.startswith(b"// ") and not answers[name].body.startswith(b"// "), f"{name} is served with its comments")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host/cgroup.h"
 #include "base/log.h"
 #include "base/sysfile.h"
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	PATH = 256, /* of a cgroup: of a longer one only the groups above it are looked at */
+	PATH = SL_CGROUP_PATH,
 };
 
 /* Version 1 has no word for "no limit", and rounds the largest number down to pages. */
@@ -51,64 +52,6 @@ static void lower(struct sl_room *room, uint64_t bytes, const char *file, const 
 	snprintf(room->limit, sizeof(room->limit), "%s%s%s", file, *group ? " of " : "", group);
 }
 
-static bool has_word(const char *list, size_t length, const char *word)
-{
-	size_t n = strlen(word);
-
-	if (!n)
-		return !length;
-	for (const char *end = list + length; list <= end;) {
-		const char *comma = memchr(list, ',', (size_t)(end - list));
-		size_t next = (size_t)((comma ? comma : end) - list);
-
-		if (next == n && !memcmp(list, word, n))
-			return true;
-		list += next + 1;
-	}
-	return false;
-}
-
-/* The path in a line "4:memory:/a/b" if it is of this controller; NULL: it is not. */
-static char *path_in(char *line, const char *controller)
-{
-	char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
-	char *path = second ? second + 1 : NULL;
-
-	if (!path || *path != '/' || !has_word(first + 1, (size_t)(second - first - 1), controller))
-		return NULL;
-	path[strcspn(path, "\n")] = 0;
-	return path;
-}
-
-static void go_up(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	*(slash == path ? path + 1 : slash) = 0;
-}
-
-/* The cgroup of this process; "/" where it is outside of what can be seen here. */
-static bool find_group(const char *root, const char *controller, char group[PATH])
-{
-	char name[512], line[4200], *path = NULL;
-	FILE *file;
-
-	snprintf(name, sizeof(name), "%s/proc/self/cgroup", root);
-	file = fopen(name, "re");
-	while (file && !path && fgets(line, sizeof(line), file))
-		path = path_in(line, controller);
-	if (file)
-		fclose(file);
-	if (!path)
-		return false;
-	if (strstr(path, "/.."))
-		path[1] = 0;
-	while (strlen(path) >= PATH)
-		go_up(path);
-	snprintf(group, PATH, "%s", path);
-	return true;
-}
-
 static uint64_t file_cache(const char *root, const struct hierarchy *h, const char *group)
 {
 	char path[PATH + 64], text[64];
@@ -143,9 +86,9 @@ static void look_up(const char *root, const struct hierarchy *h, struct sl_room 
 {
 	char group[PATH];
 
-	if (!find_group(root, h->controller, group))
+	if (!sl_cgroup_find(root, h->controller, group))
 		return;
-	for (; strcmp(group, "/") != 0; go_up(group))
+	for (; strcmp(group, "/") != 0; sl_cgroup_go_up(group))
 		look_at(root, h, group, room);
 	look_at(root, h, group, room);
 }

@@ -1,5 +1,6 @@
 /* doctor.c - sluice doctor: what stands between this host and line rate, each with the command
- * that mends it. Reads only; changes nothing; everything also works without, only slower. */
+ * that mends it. Changes nothing; everything also works without, only slower. With --live it also
+ * sends frames (live.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +9,29 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor/doctor.h"
+#include "cmd/doctor/live.h"
 #include "net/interface.h"
 
 struct doctor_options {
 	char root[512], transfer[SL_TRANSFER_NAME];
+	bool live;
+	char address[64], junit[1024];
+	uint32_t frames;
 };
 
 static const struct sl_option options[] = {
 	SL_STRING(struct doctor_options, root, "",
 		  "look at the /proc and /sys in this folder, copied from another host"),
 	SL_STRING(struct doctor_options, transfer, "", "only this one of the file's transfers"),
+	SL_BOOL(struct doctor_options, live, false,
+		"send frames from this host to itself, and measure what becomes of them"),
+	SL_STRING(
+		struct doctor_options, address, "",
+		"of live: address of this host, or interface, where frames come in; empty: that of "
+		"the experiment, or loopback"),
+	SL_U32(struct doctor_options, frames, 500, 1, 10000000, "frames", "of live: how many"),
+	SL_STRING(struct doctor_options, junit, "",
+		  "of live: write the results to this file as JUnit has them"),
 	SL_OPTION_END,
 };
 
@@ -117,6 +131,26 @@ static int doctor(const struct doctor_options *o, const struct sl_args *args, co
 	return err;
 }
 
+/* 0, or 1: not everything arrived whole. */
+static int try_live(const struct doctor_options *o, const struct sl_args *args,
+		    const char *transfer)
+{
+	const struct sl_live_options options = {.address = o->address, .frames = o->frames};
+	static struct sl_live live; /* too large for a stack */
+	struct sl_experiment *e = NULL;
+	int err = 0;
+
+	if (args->plains && sl_experiment_open(args->plain[0], transfer, args->set, args->sets, &e))
+		return 1;
+	sl_live_run(&options, e, &live);
+	sl_live_print(&live);
+	if (o->junit[0])
+		err = sl_live_write_junit(&live, o->junit);
+	if (e)
+		sl_experiment_close(e);
+	return err || !sl_live_is_good(&live);
+}
+
 static bool is_folder(const char *path)
 {
 	struct stat st;
@@ -129,6 +163,7 @@ int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 	struct sl_transfer_names names = {.n = 0};
 	struct doctor_options o;
 	struct sl_args args;
+	bool live;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
 
 	if (err)
@@ -139,8 +174,13 @@ int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 	}
 	if (args.plains && sl_experiment_transfers(args.plain[0], args.set, args.sets, &names))
 		return 1;
+	live = o.live || o.junit[0];
 	if (names.n < 2 || o.transfer[0])
-		return doctor(&o, &args, o.transfer) ? 1 : 0;
+		return doctor(&o, &args, o.transfer) || (live && try_live(&o, &args, o.transfer));
+	if (live) {
+		sl_error("--live: each transfer has its own receiver; name one with --transfer");
+		return 1;
+	}
 	for (unsigned i = 0; i < names.n && !err; i++) {
 		printf("%s== transfer %s ==\n", i ? "\n" : "", names.name[i]);
 		err = doctor(&o, &args, names.name[i]);

@@ -63,6 +63,7 @@ static void begin(struct sl_client *client, int fd, const char *peer)
 	client->peer = peer;
 	client->purpose = SL_PROOF_PLANS;
 	client->quiet = client->more = false;
+	client->stop = NULL;
 	client->refusal[0] = 0;
 }
 
@@ -80,7 +81,7 @@ int sl_client_try(struct sl_client *client, const char *peer, const char *addres
 }
 
 int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
-		      const volatile int *stop)
+		      const _Atomic int *stop)
 {
 	union sl_net_address at;
 	socklen_t bytes = sl_net_numeric(address, port, &at);
@@ -113,6 +114,7 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 		sl_clock_sleep_until(now + RETRY_NS);
 	}
 	begin(client, fd, "the receiver");
+	client->stop = stop;
 	return 0;
 }
 
@@ -145,8 +147,11 @@ static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wi
 	uint64_t end = sl_clock_ns() + client->answer_ms * UINT64_C(1000000);
 	int got = 0;
 
-	while (got == 0 && sl_clock_ns() < end)
+	while (got == 0 && sl_clock_ns() < end) {
 		got = sl_channel_receive(&client->channel, 200, message);
+		if (got == 0 && client->stop && *client->stop)
+			return -EINTR;
+	}
 	if (got <= 0)
 		return failed(client, got);
 	if (message->type == SL_WIRE_ERROR) {

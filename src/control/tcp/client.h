@@ -19,6 +19,8 @@ struct sl_client {
 	enum sl_proof_purpose purpose; /* of the connection; connect and try set SL_PROOF_PLANS */
 	/* Whoever asks again and again: what asking again may mend is not logged. */
 	bool quiet;
+	/* Not 0: answers are waited for no longer (-EINTR). NULL: never; connect sets it. */
+	const _Atomic int *stop;
 	bool more;	   /* BYE said that another run may follow */
 	char refusal[256]; /* what it said when it last said no; or empty */
 };
@@ -30,7 +32,7 @@ int sl_client_try(struct sl_client *client, const char *peer, const char *addres
 /* Try until somebody listens there, at most wait_s. *stop (may be NULL) ends the attempt with
  * -EINTR. */
 int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
-		      const volatile int *stop);
+		      const _Atomic int *stop);
 void sl_client_close(struct sl_client *client);
 
 /* With a token, both sides prove that they know it; the nonce of `hello` is set here. A receiver

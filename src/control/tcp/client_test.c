@@ -99,7 +99,7 @@ static void a_place_that_swallows_packets_is_given_up_in_time(void **state)
 static void the_wait_ends_when_told_to_stop(void **state)
 {
 	struct stage *s = *state;
-	volatile int stop = 1;
+	_Atomic int stop = 1;
 
 	stop_listening(s);
 	assert_int_equal(sl_client_connect(&s->client, ADDRESS, s->port, 60, &stop), -EINTR);

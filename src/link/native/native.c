@@ -3,7 +3,6 @@
 #include "link/native/native.h"
 
 #include <errno.h>
-#include <linux/sock_diag.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,6 @@
 
 #include "base/log.h"
 #include "core/answer.h"
-
-#ifndef SO_MEMINFO
-#define SO_MEMINFO 55
-#endif
 
 enum { BUFFER_BYTES = 64 << 20 }; /* asked for, where the option leaves it to us */
 
@@ -400,30 +395,27 @@ void sl_native_drop(void *state, uint16_t transfer)
 		atomic_store_explicit(&native->queue[transfer].active, 0, memory_order_release);
 }
 
-/* Packets that the kernel threw away, most of them because the buffer was full. */
-static uint64_t thrown_away(int fd)
-{
-	uint32_t info[SK_MEMINFO_VARS] = {0};
-	socklen_t bytes = sizeof(info);
-
-	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes) < 0 ? 0
-									: info[SK_MEMINFO_DROPS];
-}
-
 int sl_native_serve(void *state)
 {
 	struct sl_native *native = state;
 
+	struct sl_link_counters *counters = native->env.counters;
+	uint32_t most = 0;
+
 	for (uint32_t m = 0; native->queue && m < native->queues; m++)
 		for (uint32_t i = 0; i < native->queue[m].ports; i++) {
 			struct sl_native_port *port = &native->queue[m].port[i];
-			uint64_t full = thrown_away(port->fd);
+			uint32_t waiting = 0, full = port->full;
 
-			/* The kernel's count has 32 bits. */
-			atomic_fetch_add(&native->env.counters->dropped[SL_DROP_FULL],
-					 (uint32_t)(full - port->full));
+			if (!sl_net_memory(port->fd, &waiting, &full))
+				continue;
+			atomic_fetch_add(&counters->dropped[SL_DROP_FULL], full - port->full);
 			port->full = full;
+			most = waiting > most ? waiting : most;
 		}
+	atomic_store(&counters->waiting, most);
+	if (most > atomic_load(&counters->waiting_most))
+		atomic_store(&counters->waiting_most, most);
 	sl_native_tell_strays(native);
 	return 0;
 }

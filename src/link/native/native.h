@@ -9,11 +9,11 @@
  *            written here, out of what the headers say.
  *            Packets of a port come in order, as a rule: the kernel gets the places of those that
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
- * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a
- *            packet has; place.c which packet it is, whether it may go there, and what is in;
- *            pack.c pixels that are packed in packets; stray.c ports that get the packets of
- *            others; receive.h packets in; send.c packets out; reorder.c those that others
- *            overtake. A wire format is one file: sls.c, nanet.c.
+ * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a packet
+ *            has; place.c which packet it is, whether it may go there, and what is in; pack.c
+ *            pixels that are packed in packets; stray.c ports that get the packets of others;
+ *            sample.c packets for the flight recorder; receive.h packets in; send.c packets out;
+ *            reorder.c those that others overtake. A wire format is one file: sls.c, nanet.c.
  * Threads:   as core/link.h says. All ports of a module belong to one poller.
  * Ownership: a link begins its state with a struct sl_native and sets `format` when it opens. */
 #ifndef SL_LINK_NATIVE_NATIVE_H
@@ -84,7 +84,7 @@ struct sl_native_port { /* receiving */
 	uint64_t next;	/* packet of its stream that should come next */
 	struct sl_predict_stream stream;
 	union sl_net_address peer; /* the last sender that was known */
-	uint64_t full;		   /* packets that the kernel had no room for */
+	uint32_t full;		   /* packets that the kernel had no room for */
 	/* SL_NATIVE_STRAY and the place of the first packet that named another one; 0: none did.
 	 * Written by the link thread, told once by the control thread. */
 	_Atomic uint64_t stray;
@@ -227,6 +227,13 @@ static inline uint16_t sl_native_port_of(const struct sl_native *native,
 {
 	return (uint16_t)(native->port + module * shape->ports + port);
 }
+
+/* A datagram that is due for the flight recorder; its first bytes, as many as a header has, lie at
+ * head. */
+void sl_native_sample(const struct sl_native *native, const struct sl_native_queue *queue,
+		      const struct sl_native_port *port, struct sl_flight_tap *tap,
+		      const struct msghdr *header, const uint8_t *head, size_t bytes,
+		      uint64_t now_ns);
 
 /* Control thread: warn once of each port that gets packets of another place. */
 void sl_native_tell_strays(struct sl_native *native);

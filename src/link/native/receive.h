@@ -25,6 +25,7 @@ struct sl_native_flow { /* one poll of a port */
 	struct sl_native_port *port;
 	struct sl_native_buffers *b;
 	uint64_t now_ns;
+	struct sl_flight_tap *tap; /* NULL: no packet is sampled */
 };
 
 SL_PREDICT_FN void sl_native_count(struct sl_native *native, enum sl_drop why)
@@ -96,6 +97,9 @@ SL_PREDICT_FN void sl_native_arrived(void *flow, struct sl_predict_datagram *dat
 	struct sl_native_flow *f = flow;
 
 	datagram->foreign = !sl_native_known(f->native, f->port, header->msg_name);
+	if (sl_flight_due(f->tap, f->now_ns))
+		sl_native_sample(f->native, f->queue, f->port, f->tap, header,
+				 f->b->guess[datagram->first].header, datagram->segment, f->now_ns);
 }
 
 /* Whether a packet comes from the part of the detector that this port takes, where headers say
@@ -179,7 +183,8 @@ SL_PREDICT_FN int sl_native_receive(const struct sl_native_format *format, struc
 	struct sl_native_flow f = {.format = format,
 				   .native = native,
 				   .b = &native->buffers[poller],
-				   .now_ns = sl_clock_ns()};
+				   .now_ns = sl_clock_ns(),
+				   .tap = native->env.flight ? &native->env.flight[poller] : NULL};
 	unsigned packets = 0;
 
 	sl_ring_enter(native->env.ring, poller);

@@ -22,6 +22,7 @@ struct sl_packet {
 	/* state */
 	bool opened;
 	int claim, guard;
+	uint64_t lost; /* packets that found no room, as counted so far */
 	struct sl_packet_blocks ring[SL_POLLERS];
 	struct sl_look look[SL_POLLERS];
 };
@@ -145,6 +146,7 @@ static int packet_open(void *state, const struct sl_link_env *env)
 	int err;
 
 	packet->claim = packet->guard = -1;
+	packet->lost = 0;
 	for (unsigned i = 0; i < SL_POLLERS; i++)
 		packet->ring[i] = (struct sl_packet_blocks){.fd = -1};
 	packet->opened = true;
@@ -153,20 +155,36 @@ static int packet_open(void *state, const struct sl_link_env *env)
 	return err || !env->ring ? err : open_receiver(packet);
 }
 
+static void count_lost(struct sl_packet *packet)
+{
+	struct sl_link_counters *counters = packet->udp.env.counters;
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < SL_POLLERS; i++)
+		lost += packet->ring[i].map ? sl_packet_blocks_lost(&packet->ring[i]) : 0;
+	packet->lost += lost;
+	if (counters)
+		atomic_fetch_add(&counters->dropped[SL_DROP_FULL], lost);
+}
+
+static int packet_serve(void *state)
+{
+	count_lost(state);
+	return sl_udp_serve(state);
+}
+
 static void packet_close(void *state)
 {
 	struct sl_packet *packet = state;
-	unsigned lost = 0;
 
 	if (packet->opened) {
-		for (unsigned i = 0; i < SL_POLLERS; i++) {
-			lost += packet->ring[i].map ? sl_packet_blocks_lost(&packet->ring[i]) : 0;
+		count_lost(packet);
+		for (unsigned i = 0; i < SL_POLLERS; i++)
 			sl_packet_blocks_close(&packet->ring[i]);
-		}
-		if (lost)
-			sl_warn("link packet: %u packets found no room in the ring; make "
+		if (packet->lost)
+			sl_warn("link packet: %llu packets found no room in the ring; make "
 				"link.ring_bytes larger",
-				lost);
+				(unsigned long long)packet->lost);
 		if (packet->guard >= 0)
 			close(packet->guard);
 		if (packet->claim >= 0)
@@ -209,7 +227,7 @@ static const struct sl_link_receiving receiving = {
 	.set_queue = sl_udp_set_queue,
 	.poll = packet_poll,
 	.wait = sl_udp_wait,
-	.serve = sl_udp_serve,
+	.serve = packet_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
 	.failed = sl_udp_has_failed,

@@ -187,6 +187,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 	else if (plan->source.port && !udp->backend)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
+	sl_udp_look_at_memory(udp, queue->fd, &queue->full, NULL);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
 	queue->poller = queue->fd >= 0 || udp->backend ? plan->transfer % udp->env.pollers : 0;
 	queue->wanted = 0;

@@ -143,10 +143,14 @@ void sl_udp_receive_pieces(struct sl_udp *udp, unsigned poller, const struct sl_
 			   unsigned count, const struct sl_roce_path *path, bool marked,
 			   uint64_t now_ns)
 {
+	struct sl_flight_tap *tap = sl_udp_tap(udp, poller);
 	struct sl_roce_piece whole;
 	struct sl_roce_packet packet;
 	struct sl_udp_queue *queue;
 
+	if (sl_flight_due(tap, now_ns) && count)
+		sl_udp_sample(udp, tap, path, path->tos, piece[0].data, piece[0].bytes,
+			      length_of(piece, count), now_ns);
 	if (!parse(udp, poller, &whole, &piece, &count, &packet)) {
 		sl_udp_count(udp, SL_DROP_MALFORMED);
 		return;

@@ -23,6 +23,7 @@ struct flow { /* one poll of a source's socket */
 	struct sl_udp_queue *queue;
 	struct sl_udp_buffers *b;
 	uint64_t now_ns;
+	struct sl_flight_tap *tap; /* NULL: no packet is sampled */
 };
 
 /* ---- a source with a socket of its own ---- */
@@ -70,11 +71,26 @@ static bool is_marked(const struct msghdr *header)
 	return (sl_net_class(header) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
 }
 
+/* The first bytes of a datagram lie where the headers of its first packet are expected. */
+static __attribute__((noinline)) void
+sample(struct flow *f, const struct sl_predict_datagram *datagram, const struct msghdr *header)
+{
+	const struct sl_udp_guess *guess = &f->b->guess[datagram->first];
+	size_t bytes = datagram->segment;
+	size_t here = bytes < guess->header_bytes ? bytes : guess->header_bytes;
+
+	sl_udp_sample(f->udp, f->tap, &f->queue->in, sl_net_class(header), guess->header, here,
+		      bytes, f->now_ns);
+}
+
 SL_PREDICT_FN void arrived(void *flow, struct sl_predict_datagram *datagram,
 			   const struct msghdr *header)
 {
-	(void)flow;
+	struct flow *f = flow;
+
 	datagram->marked = is_marked(header);
+	if (sl_flight_due(f->tap, f->now_ns))
+		sample(f, datagram, header);
 }
 
 /* Is the ICRC that of the packet, under an identification that its source may have sent? */
@@ -158,7 +174,7 @@ static unsigned poll_flow(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 			  uint64_t now_ns)
 {
 	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
-	struct flow flow = {udp, queue, b, now_ns};
+	struct flow flow = {udp, queue, b, now_ns, sl_udp_tap(udp, queue->poller)};
 	unsigned n = sl_predict_poll(&predict_ops, &flow, queue->fd, &queue->stream, &b->predict,
 				     budget);
 
@@ -183,6 +199,7 @@ static void note_look(struct sl_udp *udp, unsigned taken, bool emptied, uint64_t
 /* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
 static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 {
+	struct sl_flight_tap *tap = sl_udp_tap(udp, 0);
 	struct sl_udp_buffers *b = udp->buffers;
 	unsigned batch = budget < SL_UDP_BATCH ? budget : SL_UDP_BATCH;
 	int n;
@@ -208,6 +225,9 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 
 		path.source_port = sl_net_gid(&b->peer[i], path.source);
 		memcpy(path.dest, udp->local, sizeof(path.dest));
+		if (sl_flight_due(tap, now_ns))
+			sl_udp_sample(udp, tap, &path, sl_net_class(message), b->packet[i],
+				      b->message[i].msg_len, b->message[i].msg_len, now_ns);
 		if (message->msg_flags & MSG_TRUNC)
 			sl_udp_count(udp, SL_DROP_MALFORMED);
 		else

@@ -186,11 +186,39 @@ void sl_udp_failed(struct sl_udp_queue *queue, enum sl_drop why)
 	atomic_compare_exchange_strong(&queue->failed, &none, 1 + (uint32_t)why);
 }
 
+void sl_udp_look_at_memory(struct sl_udp *udp, int fd, uint32_t *full, uint32_t *waiting)
+{
+	uint32_t here = 0, dropped = 0;
+
+	if (fd < 0 || !sl_net_memory(fd, &here, &dropped))
+		return;
+	if (waiting) {
+		atomic_fetch_add(&udp->env.counters->dropped[SL_DROP_FULL], dropped - *full);
+		*waiting = here > *waiting ? here : *waiting;
+	}
+	*full = dropped;
+}
+
+static void look_at_sockets(struct sl_udp *udp)
+{
+	struct sl_link_counters *counters = udp->env.counters;
+	uint32_t waiting = 0;
+
+	sl_udp_look_at_memory(udp, udp->fd, &udp->full, &waiting);
+	for (uint32_t i = 0; i < udp->queues; i++)
+		sl_udp_look_at_memory(udp, udp->queue[i].fd, &udp->queue[i].full, &waiting);
+	atomic_store(&counters->waiting, waiting);
+	if (waiting > atomic_load(&counters->waiting_most))
+		atomic_store(&counters->waiting_most, waiting);
+}
+
 /* Data threads say nothing: here what they noted is told. */
 int sl_udp_serve(void *state)
 {
 	struct sl_udp *udp = state;
 
+	if (!udp->backend)
+		look_at_sockets(udp);
 	for (uint32_t i = 0; i < udp->queues; i++) {
 		uint32_t failed = atomic_load(&udp->queue[i].failed);
 

@@ -8,11 +8,12 @@
  *            share, where the receiver is an RDMA NIC. UC: packets as the plan numbers them,
  *            nothing is sent again. RC: a queue pair at each end; data one way, credits the other,
  *            each acknowledged.
- * Files:     udp.c options, open, close; accept.c queues of the receiver; receive.c packets
- *            from sockets; pieces.c packets that come with all their headers; judge.c whether a
- *            packet is accepted; return.c what the receiver sends back; handover.c receivers that
- *            take each other's place; offer.c transfers of a source; send.c and send_rc.c packets
- *            out; reorder.c those that others overtake; answer.c what comes back to a source.
+ * Files:     udp.c options, open, close; accept.c queues of the receiver; receive.c packets from
+ *            sockets; pieces.c packets that come with all their headers; judge.c whether a packet
+ *            is accepted; sample.c packets for the flight recorder; return.c what the receiver
+ *            sends back; handover.c receivers that take each other's place; offer.c transfers of a
+ *            source; send.c and send_rc.c packets out; reorder.c those that others overtake;
+ *            answer.c what comes back to a source.
  * Others:    a link that takes its packets from elsewhere than from sockets (link/packet/packet.c,
  *            xdp.c) begins its state with a struct sl_udp, sets `backend` before sl_udp_open(), and
  *            hands each packet to sl_udp_receive_pieces(). All else is this link's, and what is
@@ -85,7 +86,8 @@ struct sl_udp_queue { /* receiving */
 	struct sl_udp_note *note; /* NULL: nobody will come after us */
 	struct sl_plan plan;
 	/* Where the source sends from one port: a socket of its own. */
-	int fd; /* -1: none, its packets come to the shared one */
+	int fd;	       /* -1: none, its packets come to the shared one */
+	uint32_t full; /* packets for which the kernel had no room in it, as counted so far */
 	bool opened;
 	struct sl_roce_path in;
 	struct sl_predict_stream stream;
@@ -218,6 +220,7 @@ struct sl_udp {
 	struct sl_look look;	    /* of the shared socket */
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */
 	struct sl_udp_source *send; /* [SL_UDP_TRANSFERS] */
+	uint32_t full; /* packets for which the kernel had no room in the shared socket */
 };
 
 /* Options of every link that begins its state with a struct sl_udp. */
@@ -340,6 +343,21 @@ void sl_udp_failed(struct sl_udp_queue *queue, enum sl_drop why);
 /* Keep a reply until the batch is through; it may say all that an earlier one said. */
 void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,
 		  const struct sl_roce_reply *reply);
+
+/* The tap of a link thread; NULL: no packet is sampled. */
+static inline struct sl_flight_tap *sl_udp_tap(const struct sl_udp *udp, unsigned poller)
+{
+	return udp->env.flight ? &udp->env.flight[poller] : NULL;
+}
+
+/* A datagram that is due for the flight recorder, of which `here` bytes lie at head. */
+void sl_udp_sample(struct sl_udp *udp, struct sl_flight_tap *tap, const struct sl_roce_path *path,
+		   uint8_t tos, const void *head, size_t here, size_t bytes, uint64_t now_ns);
+
+/* Control thread: count packets for which the kernel had no room in this socket (fd -1: none) since
+ * the last look. waiting: in bytes, the most of several sockets; NULL: a new socket, and what was
+ * thrown away before is not counted. */
+void sl_udp_look_at_memory(struct sl_udp *udp, int fd, uint32_t *full, uint32_t *waiting);
 
 /* A packet that a switch marked came for this queue, from its peer. */
 void sl_udp_notify(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns);

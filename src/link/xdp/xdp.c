@@ -29,6 +29,7 @@ struct sl_xdp_link {
 	bool opened, generic;
 	int guard;
 	struct sl_xdp *xdp;
+	uint64_t lost; /* packets that found no room, as counted so far */
 	struct sl_look look[SL_POLLERS];
 	/* Up to when each poller has taken everything from its sockets. */
 	_Atomic uint64_t looked_ns[SL_POLLERS];
@@ -124,6 +125,7 @@ static int xdp_open(void *state, const struct sl_link_env *env)
 
 	link->guard = -1;
 	link->xdp = NULL;
+	link->lost = 0;
 	link->opened = true;
 	link->udp.backend = &backend;
 	/* What is not cut before it gets to the interface has to come in several buffers: on lo,
@@ -134,18 +136,32 @@ static int xdp_open(void *state, const struct sl_link_env *env)
 	return err || !env->ring ? err : open_receiver(link);
 }
 
+static void count_lost(struct sl_xdp_link *link)
+{
+	uint64_t lost = link->xdp ? sl_xdp_lost(link->xdp) : link->lost;
+
+	if (link->udp.env.counters)
+		atomic_fetch_add(&link->udp.env.counters->dropped[SL_DROP_FULL], lost - link->lost);
+	link->lost = lost;
+}
+
+static int xdp_serve(void *state)
+{
+	count_lost(state);
+	return sl_udp_serve(state);
+}
+
 static void xdp_close(void *state)
 {
 	struct sl_xdp_link *link = state;
 
 	if (link->opened) {
-		uint64_t lost = link->xdp ? sl_xdp_lost(link->xdp) : 0;
-
-		if (lost)
+		count_lost(link);
+		if (link->lost)
 			sl_warn("link xdp: %llu packets found no room, or were too long; make "
 				"link.chunks larger, or set segment: false at a front end on this "
 				"host",
-				(unsigned long long)lost);
+				(unsigned long long)link->lost);
 		sl_xdp_close(link->xdp);
 		link->xdp = NULL;
 		if (link->guard >= 0)
@@ -250,7 +266,7 @@ static const struct sl_link_receiving receiving = {
 	.set_queue = sl_udp_set_queue,
 	.poll = xdp_poll,
 	.wait = sl_udp_wait,
-	.serve = sl_udp_serve,
+	.serve = xdp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
 	.failed = sl_udp_has_failed,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sluice/outcome.h>
@@ -13,7 +14,7 @@
 #include "client/text.h"
 #include "service/history/private.h"
 
-enum { JSON_BYTES = 8 << 20 };
+enum { JSON_BYTES = 8 << 20, PICTURE_S = 30 };
 
 /* ---- files of a run ---- */
 
@@ -338,6 +339,16 @@ static void keep_row(struct sl_history *h, uint64_t run, json_t *row)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* A session draws the picture of a run after its result is written. */
+static bool may_get_a_picture(int folder, const json_t *row)
+{
+	struct stat st;
+
+	return !json_is_true(json_object_get(row, "picture")) &&
+	       !fstatat(folder, "result.json", &st, AT_SYMLINK_NOFOLLOW) &&
+	       time(NULL) - st.st_mtim.tv_sec < PICTURE_S;
+}
+
 json_t *sl_history_row(struct sl_history *h, uint64_t run)
 {
 	int folder = sl_history_open_run(h, run);
@@ -352,7 +363,8 @@ json_t *sl_history_row(struct sl_history *h, uint64_t run)
 		row = state == SL_RUN_NONE ? NULL : make_row(h, run, folder, state);
 		/* A crashed run gets what its recovery said. */
 		if (row &&
-		    (state == SL_RUN_ENDED || !json_is_null(json_object_get(row, "recovered"))))
+		    (state == SL_RUN_ENDED || !json_is_null(json_object_get(row, "recovered"))) &&
+		    !may_get_a_picture(folder, row))
 			keep_row(h, run, row);
 	}
 	close(folder);

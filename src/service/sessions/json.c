@@ -10,9 +10,10 @@ static json_t *text_or_null(const char *text)
 json_t *sl_seen_json(const struct sl_seen *seen, bool with_status)
 {
 	const struct sl_remote_info *i = &seen->info;
-	json_t *json = json_pack("{s:s, s:b, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:I}", "name",
-				 i->name, "alive", i->alive, "crashed", !i->alive, "answers",
-				 seen->answers, "state", text_or_null(seen->state), "experiment",
+	json_t *json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:I}", "name",
+				 i->name, "kind", i->detector ? "detector" : "session", "alive",
+				 i->alive, "crashed", !i->alive, "answers", seen->answers, "state",
+				 text_or_null(seen->state), "experiment",
 				 text_or_null(i->experiment), "run", (json_int_t)i->run, "root",
 				 text_or_null(i->root), "folder", text_or_null(i->folder),
 				 "started_unix_ns", (json_int_t)i->started_unix_ns);

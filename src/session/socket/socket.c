@@ -1,5 +1,5 @@
 /* socket.c - the status socket: a name is taken, a thread serves it. */
-#include "session/socket.h"
+#include "session/socket/socket.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "session/socket_private.h"
+#include "base/log.h"
+#include "session/socket/private.h"
 
 enum { NICE = 10, NAMES = 99 };
 
@@ -190,7 +191,7 @@ static bool part_from(struct sl_socket *s, struct sl_socket_client *c)
 	return c->fd >= 0 && (c->out || c->every_ns || (c->follows && !c->ended));
 }
 
-/* The session closes: a last status to every client that waits or watches, and to one that has just
+/* It closes: a last status to every client that waits or watches, and to one that has just
  * stopped the run and will ask what became of it; with a time limit. */
 static void say_farewell(struct sl_socket *s)
 {
@@ -233,63 +234,65 @@ static void *serve(void *arg)
 
 /* ---- open and close ---- */
 
-/* What a session of that name left behind. */
-static void tell_of_crash(const struct sl_claim *claim)
+/* What a process of that name left behind. */
+static void tell_of_crash(const struct sl_socket *s)
 {
-	const struct sl_registry_facts *left = &claim->left;
+	const struct sl_registry_facts *left = &s->claim.left;
 	char started[64], result[SL_REGISTRY_PATH + 16];
 
-	if (!claim->crashed)
+	if (!s->claim.crashed)
 		return;
 	sl_clock_iso8601(left->started_unix_ns, started, sizeof(started));
 	snprintf(result, sizeof(result), "%s/result.json", left->folder);
 	if (left->folder[0] && access(result, F_OK))
-		sl_warn("the session '%s' before this one (started %s, process %lld) was killed or "
+		sl_warn("the %s '%s' before this one (started %s, process %lld) was killed or "
 			"crashed; its run folder %s has no result.json: what it holds is what was "
 			"written until then",
-			claim->name, started, (long long)left->pid, left->folder);
+			s->ops->noun, s->claim.name, started, (long long)left->pid, left->folder);
 	else
-		sl_warn("the session '%s' before this one (started %s, process %lld) was killed or "
+		sl_warn("the %s '%s' before this one (started %s, process %lld) was killed or "
 			"crashed%s",
-			claim->name, started, (long long)left->pid,
+			s->ops->noun, s->claim.name, started, (long long)left->pid,
 			left->folder[0] ? "; its last run was complete" : "");
 }
 
-static int claim_name(struct sl_socket *s, int folder, const char *name, char *why, size_t bytes)
+static int claim_name(struct sl_socket *s, int folder, const struct sl_socket_options *o, char *why,
+		      size_t bytes)
 {
-	int err = sl_registry_claim(folder, name, &s->claim, why, bytes);
+	int err = sl_registry_claim(folder, o->name, &s->claim, why, bytes);
 
-	for (unsigned i = 2; err == -EEXIST && s->session->hooks.any_name && i <= NAMES; i++) {
+	for (unsigned i = 2; err == -EEXIST && o->any_name && i <= NAMES; i++) {
 		char other[SL_REGISTRY_NAME];
 
-		snprintf(other, sizeof(other), "%.*s-%u", SL_REGISTRY_NAME - 5, name, i);
+		snprintf(other, sizeof(other), "%.*s-%u", SL_REGISTRY_NAME - 5, o->name, i);
 		err = sl_registry_claim(folder, other, &s->claim, why, bytes);
 	}
 	return err;
 }
 
-static int register_name(struct sl_socket *s, const char *name, const char *root, char *why,
+static int register_name(struct sl_socket *s, const struct sl_socket_options *o, char *why,
 			 size_t bytes)
 {
 	int folder, err = sl_registry_open(true, &folder, why, bytes);
 
 	if (err)
 		return err;
-	err = claim_name(s, folder, name, why, bytes);
+	err = claim_name(s, folder, o, why, bytes);
 	close(folder);
 	if (err)
 		return err;
-	tell_of_crash(&s->claim);
+	tell_of_crash(s);
 	s->facts =
 		(struct sl_registry_facts){.pid = getpid(), .started_unix_ns = sl_clock_unix_ns()};
 	snprintf(s->facts.name, sizeof(s->facts.name), "%s", s->claim.name);
-	snprintf(s->facts.experiment, sizeof(s->facts.experiment), "%s", s->session->name);
-	snprintf(s->facts.root, sizeof(s->facts.root), "%s", root ? root : "");
+	snprintf(s->facts.kind, sizeof(s->facts.kind), "%s", s->ops->kind);
+	snprintf(s->facts.experiment, sizeof(s->facts.experiment), "%s", o->experiment);
+	snprintf(s->facts.root, sizeof(s->facts.root), "%s", o->root ? o->root : "");
 	s->listener = sl_registry_listen(&s->claim);
 	err = s->listener < 0 ? s->listener : sl_registry_publish(&s->claim, &s->facts);
 	if (err)
-		snprintf(why, bytes, "cannot make the socket of session '%s': %s", s->claim.name,
-			 strerror(-err));
+		snprintf(why, bytes, "cannot make the socket of %s '%s': %s", s->ops->noun,
+			 s->claim.name, strerror(-err));
 	return err;
 }
 
@@ -308,13 +311,14 @@ static void free_socket(struct sl_socket *s)
 	free(s);
 }
 
-static struct sl_socket *make(struct sl_session *session)
+static struct sl_socket *make(const struct sl_socket_options *options)
 {
 	struct sl_socket *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->session = session;
+	s->ops = options->ops;
+	s->arg = options->arg;
 	s->listener = s->claim.lock = -1;
 	for (unsigned i = 0; i < SL_SOCKET_CLIENTS; i++)
 		s->client[i].fd = -1;
@@ -323,29 +327,26 @@ static struct sl_socket *make(struct sl_session *session)
 	return s;
 }
 
-int sl_socket_open(struct sl_session *session, const char *name, const char *root)
+int sl_socket_open(const struct sl_socket_options *options, struct sl_socket **socket, char *why,
+		   size_t bytes)
 {
-	struct sl_socket *s = make(session);
-	char why[SL_REGISTRY_PATH + 200] = "no memory for the status socket";
-	int err = s ? register_name(s, name, root, why, sizeof(why)) : -ENOMEM;
-	bool of_name;
+	struct sl_socket *s = make(options);
+	int err;
 
+	snprintf(why, bytes, "no memory for the status socket");
+	err = s ? register_name(s, options, why, bytes) : -ENOMEM;
 	if (!err) {
-		session->socket = s; /* before its thread, which may be asked for the name */
+		*socket = s;
 		err = sl_thread_start(&s->thread, "socket", NULL, serve, s);
+		if (err)
+			snprintf(why, bytes, "no thread for the status socket: %s", strerror(-err));
 	}
-	if (!err)
-		return 0;
-	session->socket = NULL;
-	if (s)
-		free_socket(s);
-	of_name = err == -EINVAL || (err == -EEXIST && !session->hooks.any_name);
-	if (session->hooks.may_lack_socket && !of_name) {
-		sl_warn("no status socket: %s; this run goes on without", why);
-		return 0;
+	if (err) {
+		*socket = NULL;
+		if (s)
+			free_socket(s);
 	}
-	sl_error("%s", why);
-	return sl_session_fail(session, of_name ? SL_ERROR_NAME : SL_ERROR_SOCKET, err, why);
+	return err;
 }
 
 void sl_socket_quiesce(struct sl_socket *s)
@@ -380,6 +381,11 @@ void sl_socket_wake(struct sl_socket *s)
 const char *sl_socket_name(const struct sl_socket *s)
 {
 	return s ? s->claim.name : "";
+}
+
+void sl_socket_ask_to_close(struct sl_socket *s)
+{
+	atomic_store(&s->close_asked, true);
 }
 
 bool sl_socket_asked_to_close(const struct sl_socket *s)

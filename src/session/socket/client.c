@@ -1,4 +1,4 @@
-/* socket_client.c - connections of the status socket: bytes in, lines out. */
+/* client.c - connections of the status socket: bytes in, lines out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "session/socket_private.h"
+#include "monitor/status_json.h"
+#include "session/socket/private.h"
 
 #define ACCEPT_PAUSE_NS UINT64_C(1000000000)
 #define IDLE_NS		UINT64_C(10000000000)
@@ -64,6 +65,7 @@ void sl_socket_accept(struct sl_socket *s, uint64_t now_ns)
 {
 	int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct sl_socket_client *client;
+	char why[100];
 
 	if (fd < 0) {
 		/* The connection stays in the queue and would wake the loop again at once. */
@@ -72,7 +74,8 @@ void sl_socket_accept(struct sl_socket *s, uint64_t now_ns)
 		return;
 	}
 	if (!may_enter(fd)) {
-		turn_away(fd, SL_ERROR_ACCESS, "the session belongs to another user");
+		snprintf(why, sizeof(why), "the %s belongs to another user", s->ops->noun);
+		turn_away(fd, SL_ERROR_ACCESS, why);
 		return;
 	}
 	client = place(s, now_ns);

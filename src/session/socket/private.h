@@ -1,16 +1,14 @@
-/* socket_private.h - the status socket inside: socket.c (its thread), socket_client.c (bytes),
- * socket_calls.c (what requests do). All members belong to its thread, except those that are atomic
+/* private.h - the status socket inside: socket.c (its thread), client.c (bytes), calls.c (what
+ * requests do). All members belong to its thread, except those that are atomic
  * and what `gate` guards. */
 #ifndef SL_SESSION_SOCKET_PRIVATE_H
 #define SL_SESSION_SOCKET_PRIVATE_H
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
-#include "client/registry.h"
-#include "monitor/request.h"
-#include "monitor/status_json.h"
-#include "session/private.h"
-#include "session/socket.h"
+#include "base/thread.h"
+#include "session/socket/socket.h"
 
 enum { SL_SOCKET_CLIENTS = 16, SL_SOCKET_BAD = 8 };
 
@@ -33,44 +31,38 @@ struct sl_socket_client {
 	uint64_t next_ns;  /* when the next line is due */
 };
 
-struct sl_socket_sample {
-	uint64_t ns, frames, bytes; /* ns 0: none */
-	uint64_t run;
-};
-
 struct sl_socket_worker { /* configure() */
 	struct sl_thread thread;
 	struct sl_request request;
 	struct sl_socket_client *client; /* NULL: it has gone */
+	struct sl_error error;
 	int err;
 	bool busy;
 	_Atomic bool done;
 };
 
 struct sl_socket {
-	struct sl_session *session;
+	const struct sl_socket_ops *ops;
+	void *arg;
 	struct sl_claim claim;
 	struct sl_registry_facts facts;
 	int listener, wake;
 	struct sl_thread thread;
 	_Atomic bool stop, close_asked;
-	pthread_mutex_t gate; /* held during a call that changes the session */
-	bool quiet;	      /* the session closes: no more of these */
+	pthread_mutex_t gate; /* held during a call that changes something */
+	bool quiet;	      /* it closes: no more of these */
 	_Atomic bool configuring;
 	struct sl_socket_worker worker;
 
 	struct sl_socket_client client[SL_SOCKET_CLIENTS];
-	unsigned turn;			   /* whose requests are looked at first */
-	uint64_t paid_ns;		   /* requests taken so far are paid for until then */
-	uint64_t accept_after_ns;	   /* no descriptor was free: try again then */
-	struct sl_socket_sample sample[2]; /* of a second or two ago, of the last second */
+	unsigned turn;		  /* whose requests are looked at first */
+	uint64_t paid_ns;	  /* requests taken so far are paid for until then */
+	uint64_t accept_after_ns; /* no descriptor was free: try again then */
 	uint64_t sample_next_ns;
 	char line[SL_REQUEST_BYTES + 1]; /* the request that is being served */
-	struct sl_status status;
-	struct sl_metadata metadata;
 };
 
-/* ---- socket_client.c ---- */
+/* ---- client.c ---- */
 /* Take a connection, or tell it why not. */
 void sl_socket_accept(struct sl_socket *socket, uint64_t now_ns);
 void sl_socket_drop(struct sl_socket *socket, struct sl_socket_client *client);
@@ -85,7 +77,7 @@ void sl_socket_write(struct sl_socket *socket, struct sl_socket_client *client, 
 ssize_t sl_socket_line(const struct sl_socket_client *client);
 void sl_socket_take_line(struct sl_socket_client *client, size_t length);
 
-/* ---- socket_calls.c ---- */
+/* ---- calls.c ---- */
 /* A snapshot; facts are published where the run has changed. */
 void sl_socket_look(struct sl_socket *socket);
 void sl_socket_sample(struct sl_socket *socket, uint64_t now_ns);

@@ -1,0 +1,379 @@
+#!/usr/bin/python3
+"""explain_test.py - sluice explain: each cause of a loss is provoked with real processes, and told apart from the others: once in
+`make check`, ten times in `make check-long`. And what the flight recorder leaves behind."""
+# normal build only
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from bottleneck import Host, Switch
+from cable import Pair, ip
+from harness import (GUARDED, RECEIVER, ROOT, SOURCE, Program, address, build_plugin, case, check, equal, experiment, main, run, run_fails,
+                     skip, wait_for)
+from slow_disk import MB, on_slow_disk
+from small_disk import small_disk
+
+TIMES = 10 if "SLUICE_LONG" in os.environ else 1
+NO_CREDITS = {"credits": False}
+# 13 MB/s in all: a receive buffer of 2 MiB lasts 150 ms.
+STEADY = {"kind": "pattern", "modules": 2, "rows": 128, "columns": 128, "frames": 500, "frame_rate_Hz": 200}
+NULL = ["null"]
+
+
+def start(folder, path, *arguments, wrapper=(), **options):
+    """A receiver whose run has the number 1."""
+    return Program("run", path, "--root", folder / "runs", "--still", *arguments, folder=folder, wrapper=wrapper, **options)
+
+
+def explained(folder, what=None):
+    """What explain says of run 1, as JSON."""
+    done = run("explain", what or folder / "runs/000001", "--json", folder=folder)
+    check(done.process.returncode in (0, 2), f"explain ended with {done.process.returncode}: {done.err()}")
+    return json.loads(done.out())
+
+
+def result(folder):
+    return json.loads((folder / "runs/000001/result.json").read_text())
+
+
+def is_explained(folder, cause, proof):
+    """The first cause is this one, a sentence with its numbers, and a way to mend it."""
+    said = explained(folder)
+    check(said["causes"], f"no cause is known; looked at: {said['looked_at']}")
+    first = said["causes"][0]
+    why = "; ".join(f"{c['cause']} {c['score']:.2f} x {c['module_frames']}: {c['sentence']}" for c in said["causes"])
+    equal(first["cause"], cause, f"cause ({why})")
+    names = {p["name"] for p in first["proof"]}
+    check(proof in names, f"'{proof}' is not among {names}")
+    check(first["advice"] and first["sentence"].endswith("."), "no advice, or no sentence")
+    if first["command"].startswith("sluice run "):  # what it sets is there, and may be set
+        done = run("check", *shlex.split(first["command"], comments=True)[2:], folder=folder)
+        equal(done.process.returncode, 0, f"exit status of sluice check with what '{first['command']}' sets: {done.err()}")
+    people = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
+    check(first["sentence"] in people and first["advice"] in people, "the text does not say the same")
+    return said
+
+
+# ---- causes ----
+
+PROVOKED = {}
+
+
+def cause(name, proof):
+    """A function that provokes a loss in its folder."""
+    def register(function):
+        PROVOKED[name] = (function, proof)
+        return function
+    return register
+
+
+@cause("small_receive_buffer", "receive_buffer_holds")
+def _(folder):
+    detector = {"rows": 512, "columns": 512, "frames": 60, "frame_rate_Hz": 60}
+    path = experiment(folder, detector=detector, link={**NO_CREDITS, "receive_buffer": 65536}, ring={"overrun": "drop_newest"}, sinks=NULL)
+    start(folder, path).ends(2)
+
+
+def two_terminals(folder, wrapper=(), source_wrapper=(), **sections):
+    """A receiver and its front end, which takes no credits, in mid-run."""
+    path = experiment(folder, **{"detector": STEADY, "emulate": "none", "sinks": NULL, "ring": {"overrun": "drop_newest"},
+                                 "link": {**NO_CREDITS, "receive_buffer": 1 << 20}, **sections})
+    receiver = start(folder, path, wrapper=wrapper)
+    front_end = Program("emulate", path, "--once", folder=folder, wrapper=source_wrapper)
+    wait_for("the run to be under way", lambda: "sending " in front_end.err() or not receiver.running())
+    time.sleep(0.4)
+    return receiver, front_end
+
+
+@cause("starved_core", "waited_for_cpu")
+def _(folder):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2 or not shutil.which("taskset"):
+        skip("a receiver and its front end need a cpu each, and taskset")
+    receiver, front_end = two_terminals(folder, wrapper=("taskset", "-c", cpus[0], "nice", "-n", "19"),
+                                        source_wrapper=("taskset", "-c", cpus[1]))
+    hogs = [Program("-c", "while True: pass", folder=folder, program=sys.executable, wrapper=("taskset", "-c", cpus[0])) for _ in range(4)]
+    time.sleep(2)
+    for hog in hogs:
+        hog.stop()
+    front_end.ends(0)
+    receiver.ends(2)
+
+
+@cause("stopped_receiver", "stood_still")
+def _(folder):
+    receiver, front_end = two_terminals(folder)
+    receiver.send(signal.SIGSTOP)
+    time.sleep(1)
+    receiver.send(signal.SIGCONT)
+    front_end.ends(0)
+    receiver.ends(2)
+
+
+@cause("slow_disk", "module_frames_left_out")
+def _(folder):
+    detector = {"rows": 256, "columns": 256, "frames": 250, "frame_rate_Hz": 200}
+    sink = {"path": "run.nxs", "dataset": "raw", "compression": "none", "on_slow": "prescale"}
+    path = experiment(folder, detector=detector, sinks=[{"nexus": sink}])
+    start(folder, path, wrapper=on_slow_disk(10 * MB)).ends(2)
+
+
+@cause("full_disk", "module_frames_unwritten")
+def _(folder):
+    wrapper = small_disk(folder, 20)
+    detector = {"rows": 512, "columns": 512, "frames": 60}
+    path = experiment(folder, detector=detector, sinks=[{"nexus": {"path": str(folder / "disk/run.nxs"), "dataset": "raw"}}])
+    start(folder, path, wrapper=wrapper).ends(2)
+
+
+class Network:
+    """A receiver behind a switch, and as many front ends as modules, each a host of its own (root)."""
+
+    def __init__(self, sources, **switch):
+        if os.geteuid() or not os.path.exists("/dev/net/tun"):
+            skip("network namespaces and tun devices need root")
+        self.sources, self.options = sources, switch
+
+    def __enter__(self):
+        self.hosts = []
+        try:
+            for i in range(1 + self.sources):
+                self.hosts.append(Host(f"sle{os.getpid()}{i}", f"10.87.0.{i + 1}"))
+        except Exception:
+            self.__exit__()
+            raise
+        self.switch = Switch(self.hosts, self.hosts[0], **self.options)
+        return self
+
+    def __exit__(self, *_):
+        if hasattr(self, "switch"):
+            self.switch.close()
+        for host in self.hosts:
+            host.close()
+
+    def acquire(self, folder, **sections):
+        receiver, *sources = self.hosts
+        control = {"address": receiver.address, "token": "between us", "wait_s": 60}
+        link = {"listen": receiver.address, "source": sources[0].address, **sections.pop("link", {})}
+        path = experiment(folder, **{"emulate": "none", "control": control, "sinks": NULL, **sections}, link=link)
+        done = start(folder, path, wrapper=receiver.wrapper())
+        for module, host in enumerate(sources):
+            Program("emulate", path, "--once", "--modules", str(module), "--set", f"link.source={host.address}", folder=folder,
+                    wrapper=host.wrapper())
+        done.ends(2)
+
+
+@cause("lossy_cable", "packets_missing")
+def _(folder):
+    detector = {"modules": 1, "rows": 128, "columns": 256, "frames": 150, "frame_rate_Hz": 100}
+    if os.geteuid():  # the front end loses them on purpose
+        path = experiment(folder, detector=detector, frontend={"drop": 0.01}, sinks=NULL)
+        start(folder, path).ends(2)
+        return
+    with Network(1, rate=60e6, limit=8 << 20, low=8 << 20, high=9 << 20, loss=0.02) as network:
+        network.acquire(folder, detector=detector)
+        check(network.switch.lost > 0 and not network.switch.dropped, "the cable lost nothing: not much of a test")
+
+
+@cause("congested_port", "packets_marked")
+def _(folder):
+    detector = {"modules": 2, "rows": 256, "columns": 256, "frames": 150, "frame_rate_Hz": 150}
+    # A queue that is full before its marks have an effect: a block is longer than it, and far more may be in flight.
+    with Network(2, rate=20e6, limit=90_000, low=10_000, high=80_000) as network:
+        network.acquire(folder, detector=detector, link={"window": 16 << 20, "congestion_us": 100000}, ring={"slots": 64})
+        check(network.switch.marked and network.switch.dropped, "nothing was marked, or nothing dropped: not much of a test")
+
+
+@cause("wrong_mtu", "longest_arrived")
+def _(folder):
+    with Pair("udp", {**STEADY, "frames": 60, "frame_rate_Hz": 100}) as pair:
+        ip("-n", pair.names[0], "link", "set", "cable", "mtu", "1500")
+        control = {"address": pair.near["v4"], "port": 47910, "token": "between us", "wait_s": 60}
+        # Cut by the kernel, packets would be cut only at the far end of the cable.
+        link = {"kind": "udp", "listen": pair.near["v4"], "source": pair.far["v4"], "segment": False}
+        path = experiment(folder, detector=pair.detector, emulate="none", control=control, sinks=NULL, link=link)
+        receiver = start(folder, path, wrapper=pair.wrapper(0))
+        Program("emulate", path, "--once", folder=folder, wrapper=pair.wrapper(1)).ends(0)
+        receiver.ends(2)
+
+
+@cause("late_front_end", "late_module_frames")
+def _(folder):
+    path = experiment(folder, detector={**STEADY, "frames": 300, "frame_rate_Hz": 150}, emulate="none", sinks=NULL,
+                      ring={"align": "frame", "late_timeout_ms": 200, "slots": 64})
+    receiver = start(folder, path)
+    front_ends = [Program("emulate", path, "--once", "--modules", str(m), folder=folder) for m in (0, 1)]
+    wait_for("the run to be under way", lambda: all("sending " in f.err() for f in front_ends) or not receiver.running())
+    time.sleep(0.5)
+    front_ends[1].send(signal.SIGSTOP)
+    time.sleep(1)
+    front_ends[1].send(signal.SIGCONT)
+    for front_end in front_ends:
+        front_end.ends(0)
+    receiver.ends(2)
+
+
+DAWDLE = (ROOT / "tests/lib/plugin_good.c").read_text().replace(
+    "struct sl_batch *batch)\n{\n}", "struct sl_batch *batch)\n{\n\tusleep(20000);\n}").replace(
+    "#include <sluice/plugin.h>", "#include <unistd.h>\n\n#include <sluice/plugin.h>").replace(".input = \"raw\",", ".input = \"raw\",\n\t.waits = 1,")
+
+
+@cause("overrun_policy", "module_frames_without_room")
+def _(folder):
+    plugin = build_plugin(folder / "dawdle.so", DAWDLE)
+    path = experiment(folder, plugins=[str(plugin)], stages=["fixture"], sinks=NULL, unit={"batch": 1, "workers": 1},
+                      detector={**STEADY, "frames": 250}, ring={"slots": 8, "late_frames": 2, "overrun": "drop_oldest"})
+    start(folder, path).ends(2)
+
+
+for name in PROVOKED:
+    def provoke(folder, name=name):
+        provoked, proof = PROVOKED[name]
+        for number in range(TIMES):
+            here = folder / str(number)
+            here.mkdir()
+            provoked(here)
+            is_explained(here, name, proof)
+    case(f"{name} is told apart" + (f", {TIMES} times of {TIMES}" if TIMES > 1 else ""))(provoke)
+
+
+# ---- what the recorder leaves behind ----
+
+LOSSY = {"detector": {"rows": 256, "columns": 256, "frames": 40, "frame_rate_Hz": 200}, "sinks": NULL, "frontend": {"drop": 0.01}}
+
+
+def left_behind(folder):
+    return sorted(path.name for path in folder.glob("*flight*"))
+
+
+@case("a flight record has the packets, for tshark, and counters that agree with the result")
+def _(folder):
+    start(folder, experiment(folder, **LOSSY)).ends(2)
+    here, summary = folder / "runs/000001", result(folder)
+    equal(summary["flight"], str(here / "flight.json"), "flight, in the result")
+    flight = json.loads((here / "flight.json").read_text())
+    series = {s["name"]: s for s in flight["series"]}
+    n = len(flight["at_ns"])
+    equal(flight["at_ns"], sorted(set(flight["at_ns"])), "times of samples")
+    equal({len(s["values"]) for s in flight["series"] if "values" in s} - {n}, set(), "values of a series, beside the samples")
+    last = {name: s["values"][-1] if "values" in s else s["constant"] for name, s in series.items()}
+    for cause, count in summary["ledger"]["total"]["causes"].items():
+        equal(last[f"cause.{cause}"], count, f"cause {cause} in the last sample, beside the ledger")
+    equal(last["link.packets"], summary["link"]["packets"], "packets")
+    check(last["thread.link-0.run"] or series["thread.link-0.run"].get("values"), "the link thread has no times")
+    equal({m["module"] for m in flight["packets"]["modules"]}, {0, 1}, "modules whose packets were sampled")
+    check(all(m["longest_payload"] == 4128 for m in flight["packets"]["modules"]), "the longest packets: 4096 and headers")
+    if not shutil.which("tshark"):
+        skip("tshark is not installed")
+    fields = ["frame.time_epoch", "ip.src", "ip.dst", "udp.dstport", "infiniband.bth.psn", "frame.comment", "frame.len"]
+    done = subprocess.run(["tshark", "-r", here / "flight.pcapng", "-T", "fields", *[word for field in fields for word in ("-e", field)]],
+                          capture_output=True, text=True, check=False)
+    packets = [line.split("\t") for line in done.stdout.splitlines()]
+    equal(len(packets), flight["packets"]["sampled"], f"packets that tshark finds ({done.stderr[-300:]})")
+    equal({tuple(p[1:4]) for p in packets}, {(SOURCE, RECEIVER, "4791")}, "addresses and port")
+    check(all(p[4].isdigit() and p[5].startswith("module ") for p in packets), "a packet has no PSN or no comment")
+    times = [float(p[0]) for p in packets]
+    check(times == sorted(times) and abs(times[-1] - time.time()) < 600, f"times: {times[:1]} .. {times[-1:]}")
+
+
+@case("nothing lost, or switched off, or nowhere to put it: no flight record")
+def _(folder):
+    whole = {**LOSSY, "frontend": None}
+    start(folder, experiment(folder, **whole)).ends(0)
+    equal(left_behind(folder / "runs/000001"), [], "files of a run that lost nothing")
+    equal(result(folder)["flight"], None, "flight, in its result")
+    said = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
+    check("nothing was lost: 80 module-frames were sent." in said, f"explain says: {said}")
+    off = experiment(folder, **LOSSY, flight={"record": False})
+    Program("run", off, "--root", folder / "off", "--still", folder=folder).ends(2)
+    equal(left_behind(folder / "off/000001"), [], "files of a run without a recorder")
+    said = explained(folder, folder / "off/000001")
+    equal((said["cause"], said["has_flight"]), ("lossy_cable", False), "what the ledger alone says")
+    Program("run", experiment(folder, **LOSSY), "--still", folder=folder).ends(2)
+    equal(left_behind(folder), [], "files of a run without a folder and a summary")
+
+
+@case("beside a summary it has the summary's name, and an older one goes when a run begins")
+def _(folder):
+    path = experiment(folder, **LOSSY)
+    Program("run", path, "--summary", folder / "s.json", "--still", folder=folder).ends(2)
+    equal(left_behind(folder), ["s.flight.json", "s.flight.pcapng"], "files")
+    equal(explained(folder, folder / "s.json")["cause"], "lossy_cable", "cause")
+    Program("run", path, "--summary", folder / "s.json", "--still", "--set", "frontend.drop=0", folder=folder).ends(0)
+    equal(left_behind(folder), [], "files of the run before")
+    equal(explained(folder, folder / "s.json")["lost"], 0, "lost")
+
+
+@case("a live session is explained by its name; killed, by what its recorder has left; each run has its own record")
+def _(folder):
+    path = experiment(folder, **{**LOSSY, "detector": {**LOSSY["detector"], "frames": 100000}, "flight": {"after_s": 0.2}})
+    session = Program("session", path, "--root", folder / "runs", "--name", "live", "--runs", "1", folder=folder)
+    record = folder / "runs/000001/flight.json"
+    wait_for("the record", record.exists)
+    said = explained(folder, "live")
+    equal((said["cause"], said["live"], said["run"]), ("lossy_cable", True, "live"), "cause of a live session")
+    check(said["has_flight"], "explain has not found the record of a live session")
+    status = json.loads(run("ctl", "live", "--json", folder=folder).out())["status"]
+    equal(status["flight"], str(record), "flight, in the status")
+    session.send(signal.SIGKILL)
+    session.wait()
+    said = explained(folder, folder / "runs/000001")
+    equal((said["cause"], said["has_result"]), ("lossy_cable", False), "cause of a run that was killed")
+    few = experiment(folder, **LOSSY)
+    Program("session", few, "--root", folder / "more", "--runs", "3", folder=folder).ends(2)
+    for number in (1, 2, 3):
+        here = folder / f"more/{number:06}"
+        equal(json.loads((here / "flight.json").read_text())["run"], number, "run, in its record")
+        equal(explained(folder, here)["cause"], "lossy_cable", f"cause of run {number}")
+
+
+@case("a record that cannot be written fails nothing; of a run with transfers each has its own; data threads do nothing for it")
+def _(folder):
+    full = small_disk(folder, 1)
+    path = experiment(folder, **LOSSY)
+    # The result has room that was set aside; for the packets there is none left.
+    filled = ["sh", "-c", f'head -c 884k /dev/zero > {folder}/disk/zero; exec "$@"', "sh"]
+    done = Program("run", path, "--root", folder / "disk", "--still", folder=folder, wrapper=[*full, *filled])
+    done.ends(2)
+    check("the flight recorder could not be written: No space left" in done.err() or left_behind(folder / "copy/000001"),
+          "neither a record nor a warning")
+    check(not list((folder / "copy").rglob("*.part")), "half a file was left")
+    equal(explained(folder, folder / "copy/000001")["cause"], "lossy_cable", "cause")
+    transfers = {name: {"first_module": m, "modules": 1, "link": {"listen": address(m + 1)}} for m, name in enumerate(("one", "two"))}
+    path = experiment(folder, **LOSSY, link={"listen": None, "source": address(3)}, transfers=transfers)
+    Program("run", path, "--root", folder / "both", "--still", folder=folder).ends(2)
+    equal(left_behind(folder / "both/000001"), [f"flight.{name}.{ending}" for name in transfers for ending in ("json", "pcapng")], "files")
+    said = explained(folder, folder / "both/000001")
+    equal([(t["transfer"], t["cause"]) for t in said["transfers"]], [("one", "lossy_cable"), ("two", "lossy_cable")], "causes")
+    if GUARDED:
+        start(folder, experiment(folder, **LOSSY), program=GUARDED).ends(2)
+        equal(explained(folder)["cause"], "lossy_cable", "cause, of sluice-guarded")
+
+
+@case("what cannot be explained is said")
+def _(folder):
+    (folder / "empty").mkdir()
+    (folder / "bad.json").write_text("{")
+    (folder / "other.json").write_text('{"result": "error"}')
+    run_fails("explain", folder=folder, says=["which run?"])
+    run_fails("explain", "no-such-session", folder=folder, says=["is no file or folder, and no session has this name"])
+    run_fails("explain", folder / "nowhere", folder=folder, says=["cannot open", "nowhere"])
+    run_fails("explain", folder / "empty", folder=folder, says=["no result.json and no flight.json"])
+    run_fails("explain", folder / "bad.json", folder=folder, says=["bad.json", "no JSON"])
+    run_fails("explain", folder / "other.json", folder=folder, says=["no ledger"])
+    listed = {line.split()[0] for line in run("explain", "--list", folder=folder).ends(0).out().splitlines()}
+    equal(set(PROVOKED) - listed, set(), "causes that are provoked here, and not listed")
+    ledger = {"total": {"sent": 10, "outcomes": {"incomplete": 3}, "causes": {"partner": 3}}}
+    (folder / "odd.json").write_text(json.dumps({"ledger": ledger}))
+    said = run("explain", folder / "odd.json", folder=folder).ends(2).out()
+    check("The cause is not known. Looked at: causes in the ledger: partner 3" in said, f"explain says: {said}")
+
+
+if __name__ == "__main__":
+    main()
