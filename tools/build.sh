@@ -63,7 +63,7 @@ with_progress() {
 
 # What the build looks for and can do without, or with: a line for each package, header and program, with its version.
 packages() {
-	for module in cmocka hdf5 hiredis jansson libbpf libfabric libibverbs libisal liblz4 libmicrohttpd libpng libxdp libzmq libzstd nettle ucx yaml-0.1 zlib; do
+	for module in cmocka hdf5 hiredis jansson libbpf libcurl libfabric libibverbs libisal liblz4 libmicrohttpd libpng libxdp libzmq libzstd nettle ucx yaml-0.1 zlib; do
 		echo "$module $(pkg-config --modversion "$module" 2>/dev/null || echo none)"
 	done
 	for header in /usr/include/CL/cl.h /usr/include/cuda.h /usr/local/cuda/include/cuda.h /usr/include/infiniband/verbs.h; do

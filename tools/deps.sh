@@ -6,7 +6,7 @@
 set -eu
 
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev
-	libibverbs-dev libxdp-dev libbpf-dev libpng-dev zlib1g-dev libzmq3-dev libhiredis-dev libmicrohttpd-dev libexpat1-dev liburing-dev opencl-c-headers"
+	libibverbs-dev libxdp-dev libbpf-dev libpng-dev zlib1g-dev libzmq3-dev libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libexpat1-dev liburing-dev opencl-c-headers"
 demo="$build python3-h5py bitshuffle"
 curves="$build python3-h5py python3-numpy bitshuffle"
 screenshots="$build chromium chromium-driver fonts-inter python3-pil"

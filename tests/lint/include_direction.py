@@ -27,6 +27,7 @@ VENDOR = {
     "jansson.h": ("src/monitor/", "src/client/", "src/service/", "src/telegram/", "src/flight/", "src/explain/"),
     "expat.h": ("src/telegram/parse.c", "tests/fuzz/"),  # the client library has no other folder
     "microhttpd.h": ("src/service/http/",),
+    "curl": ("src/service/remote/call.c",),
     "gnutls": ("src/service/http/server.c",),
     "png.h": ("src/picture/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),

@@ -11,6 +11,7 @@ import shutil
 import signal
 import ssl
 import subprocess
+import tempfile
 import time
 
 from harness import (ROOT, case, check, equal, main, run, run_fails, skip, text_of, wait_for, without_privilege)
@@ -54,6 +55,7 @@ def operations(folder):
         service.ask("GET", "/openapi.json", status=200)
         check(b"\nsluice_build_info{" in service.ask("GET", "/metrics", status=200).body, "metrics")
         service.ask("GET", "/", status=200)
+        service.ask("GET", "/metrics", status=200)
         stream = Stream(service)
         equal(stream.next()[0], "hello", "first event")
         stream.close()
@@ -154,7 +156,7 @@ def sessions(service):
 def runs(service):
     rows = service.get("/runs")
     equal([(row["run"], row["state"]) for row in rows["runs"]], [(2, "over"), (1, "over")], "runs")
-    equal((rows["more"], rows["runs"][1]["result"], rows["runs"][1]["lost"]), (False, "intact", 0), "the first one")
+    equal((rows["more"], rows["runs"][1]["result"], rows["runs"][1]["lost"], rows["runs"][1]["damaged"]), (False, "intact", 0, 0), "the first one")
     page = service.get("/runs?limit=1")
     equal(([row["run"] for row in page["runs"]], page["more"]), ([2], True), "a page")
     equal([row["run"] for row in service.get("/runs?before=2")["runs"]], [1], "the next page")
@@ -163,10 +165,12 @@ def runs(service):
     check("run 1 ended" in service.ask("GET", "/runs/1/log", status=200).body.decode(), "log")
     check("# --set" in service.ask("GET", "/runs/000001/experiment", status=200).body.decode(), "experiment, with origins")
     equal(service.ask("GET", "/runs/1/outcomes", status=200).body.decode().split()[:4], ["0", "0", "stored", "none"], "outcomes")
+    said = service.get("/runs/1/explain")
+    equal((said["lost"], said["cause"], said["sent"]), (0, None, 2 * result["frames"]["settled"]), "what explain says")
     picture = service.ask("GET", "/runs/1/picture.png", status=200)
     equal(picture.body[:4], b"\x89PNG", "picture")
     equal(service.ask("GET", "/runs/1/picture.png").body, picture.body, "the same picture")
-    for path in ("3", "3/log", "3/picture.png", "0", "-1", "x", "1/nothing", "1/log/x", "99999999999999999999"):
+    for path in ("3", "3/log", "3/explain", "3/picture.png", "0", "-1", "x", "1/nothing", "1/log/x", "99999999999999999999"):
         equal(service.ask("GET", f"/runs/{path}").status, 404, f"status of {path}")
     for query in ("limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "before=-1", "before=1e3", "limit=%", "limit=%zz", "l=1",
                   "limit=99999999999999999999", "token=" + "c" * 20):
@@ -392,6 +396,8 @@ def trusted_code(folder):
         skip("needs root, to have a folder that the service cannot write")
     place = pathlib.Path("/usr/local/lib")
     script = place / f"sluice-test-{os.getpid()}.py"
+    # The folder of a case may lie in one that only root can enter.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-service-", dir="/var/tmp"))
     try:
         script.write_text("def judge(image):\n    return True\n")
         folder.chmod(0o777)
@@ -407,6 +413,62 @@ def trusted_code(folder):
             equal(service.ask("PUT", "/experiments/y", yaml(**sections)).status, 422, "one that it can write")
     finally:
         script.unlink(missing_ok=True)
+        shutil.rmtree(folder)
+
+
+# ---- the command ----
+
+@case("sluice ctl --host does every call, with a token, too; what is refused is said with its reason")
+def command(folder):
+    token_file = folder / "token"
+    token_file.write_text(TOKENS["operate"] + "\n")
+    token_file.chmod(0o600)
+    with serving(folder, tokens=TOKENS) as service:
+        def ctl(*words, status=0, says=""):
+            done = run("ctl", "--host", f"http://127.0.0.1:{service.port}", "--token_file", token_file, *words, folder=folder)
+            if "libcurl" in done.err():
+                skip("libcurl4-openssl-dev was not found when this was built")
+            equal(done.process.returncode, status, f"exit status of ctl {words}: {done.out()}{done.err()}")
+            check(says in done.out() + done.err(), f"ctl {words} does not say '{says}': {done.out()}{done.err()}")
+            return done.out()
+
+        path = put_experiment(service, "demo", parameters=PARAMETERS, **TO_A_FILE)
+        ctl("capabilities", says="operate-client (operate)")
+        ctl("experiments", says="frames=100000 frames")
+        equal(ctl("get", "demo"), path.read_text(), "text")
+        ctl("check", "demo", says="no mistake")
+        (folder / "wrong.yaml").write_text("detector: {kind: pattern}\nsinks: [nul]\n")
+        ctl("check", "demo", folder / "wrong.yaml", says="demo.yaml:2: sinks[0]: no sink is called 'nul'")
+        ctl("put", "demo", folder / "wrong.yaml", status=1, says="needs the role configure")
+        ctl("open", "demo", "frames=5", status=1, says="parameters.frames: takes a whole number from 10")
+        ctl("open", "demo", "frames", status=1, says="takes NAME=VALUE")
+        ctl("open", "absent", status=1, says="there is no experiment 'absent'")
+        equal(ctl("open", "demo", "frames=50", 'title="5"', "--name", "mine"), "mine\n", "name")
+        ctl("mine", says="mine: configured")
+        ctl("mine", "metadata", "sample=thaumatin", says="sample=thaumatin")
+        ctl("mine", "start", "--wait", says="intact")
+        ctl("mine", "configure", "frames=100000", says="configured")
+        ctl("mine", "start")
+        ctl("mine", "wait", "running", says="mine: running")
+        ctl("mine", "arm", status=1, says="not possible while the session is running")
+        ctl("mine", "start", "now", "--set", "x=y", status=1)
+        check('"outcomes"' in ctl("mine", "ledger", "--json"), "ledger as JSON")
+        ctl("POST", "/sessions/mine/pause", says="running")
+        ctl("mine", "wait", "paused")
+        ctl("mine", "resume", "--wait", says="mine: running")
+        ctl("mine", "stop", "--reason", "enough", "--wait", says="intact")
+        ctl("sessions", says="mine")
+        ctl("runs", says="intact")
+        ctl("run", "2", "log", says="run 2 ended")
+        check(json.loads(ctl("/runs/2"))["stopped_by"] == "enough", "any path")
+        ctl("mine", "close")
+        wait_for("its end", lambda: not service.get("/sessions")["sessions"])
+        ctl("mine", status=1, says="no session is called 'mine'")
+        ctl("mine", "dance", status=1, says="no call is named 'dance'")
+        service.program.send(signal.SIGTERM)
+        service.program.ends(0)
+        ctl("sessions", status=1, says="connect")
+    run_fails("ctl", "--host", "localhost:1", "sessions", folder=folder, says=["is no URL"])
 
 
 # ---- sessions that crash, a service that is killed ----

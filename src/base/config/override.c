@@ -40,6 +40,8 @@ static int next_step(const struct override *override, const char **at, struct st
 	if (!strncmp(p, "[+]", 3)) {
 		step->appends = true;
 		p += 3;
+		if (*p == '[')
+			return refuse(override, "[+] is followed by a name or by the value");
 	} else if (step->is_index) {
 		if (!isdigit((unsigned char)p[1]))
 			return refuse(override, "a number or + belongs between [ and ]");

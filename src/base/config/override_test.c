@@ -146,6 +146,37 @@ static void reaches_list_items_by_name(void **state)
 	assert_string_equal(sl_node_get(stage(1)->child, "threshold")->text, "3");
 }
 
+static void appends_list_items(void **state)
+{
+	struct sl_node *stages = sl_node_get(config->root, "stages"), *item = stages->child;
+
+	set("stages[+]=last");
+	set("stages[+].share.every=10");
+	set("stages.share.name=x"); /* then it has a name */
+	set("fresh[+]=1");
+	set("fresh[+]=2");
+	set("empty[+].a=b");
+	while (item->next->next)
+		item = item->next;
+	assert_string_equal(item->text, "last");
+	assert_string_equal(item->path, "stages[6]");
+	item = sl_node_get(item->next, "share");
+	assert_non_null(item);
+	assert_string_equal(sl_node_get(item, "every")->text, "10");
+	assert_string_equal(sl_node_get(item, "name")->text, "x");
+	assert_int_equal(sl_node_get(item, "name")->origin, SL_ORIGIN_SET);
+	item = sl_node_get(config->root, "fresh");
+	assert_int_equal(item->kind, SL_NODE_LIST);
+	assert_string_equal(item->child->next->text, "2");
+	refused("link[+]=x", "only a list takes [+]");
+	refused("link.port[+]=x", "only a list takes [+]");
+	refused("stages[+][0]=x", "[+] is followed by a name or by the value");
+	refused("stages[+][+]=x", "[+] is followed by a name or by the value");
+	refused("[+]=x", "the path must start with a name");
+	refused("stages[+=x", "a number or + belongs between [ and ]");
+	refused("stages[+]x=1", "not of the form path.to.key=value");
+}
+
 static void refuses_what_is_no_assignment(void **state)
 {
 	refused("link.port", "not of the form path.to.key=value");
@@ -155,10 +186,10 @@ static void refuses_what_is_no_assignment(void **state)
 	refused("link..port=5", "the path has an empty name; write path.to.key=value");
 	refused(".port=5", "the path has an empty name; write path.to.key=value");
 	refused("link.=5", "the path has an empty name; write path.to.key=value");
-	refused("stages[x]=5", "a number belongs between [ and ]");
-	refused("stages[1=5", "a number belongs between [ and ]");
-	refused("stages[]=5", "a number belongs between [ and ]");
-	refused("stages[-1]=5", "a number belongs between [ and ]");
+	refused("stages[x]=5", "a number or + belongs between [ and ]");
+	refused("stages[1=5", "a number or + belongs between [ and ]");
+	refused("stages[]=5", "a number or + belongs between [ and ]");
+	refused("stages[-1]=5", "a number or + belongs between [ and ]");
 	refused("stages]=5", "not of the form path.to.key=value");
 	refused("stages[0]x=5", "not of the form path.to.key=value");
 	refused("stages.[0]=5", "not of the form path.to.key=value");
@@ -354,6 +385,7 @@ int main(void)
 		CASE(takes_the_value_as_it_is),
 		CASE(reaches_list_items_by_number),
 		CASE(reaches_list_items_by_name),
+		CASE(appends_list_items),
 		CASE(refuses_what_is_no_assignment),
 		CASE(refuses_paths_that_do_not_fit),
 		CASE(refuses_bytes_that_are_no_text),

@@ -155,6 +155,27 @@ static void a_pipe_can_be_read_again(void **state)
 	close(fd[0]);
 }
 
+static void a_whole_file_is_read(void **state)
+{
+	char text[32];
+
+	(void)state;
+	put("two\nlines\n", 10, 0600);
+	assert_int_equal(sl_secret_file_text(path, text, sizeof(text), why, sizeof(why)), 0);
+	assert_string_equal(text, "two\nlines\n");
+	assert_int_equal(sl_secret_file_text(path, text, 11, why, sizeof(why)), 0);
+	assert_int_equal(sl_secret_file_text(path, text, 10, why, sizeof(why)), -E2BIG);
+	assert_string_equal(text, "");
+	put("", 0, 0600);
+	assert_int_equal(sl_secret_file_text(path, text, sizeof(text), why, sizeof(why)), 0);
+	assert_string_equal(text, "");
+	put("a\0b\n", 4, 0600);
+	assert_int_equal(sl_secret_file_text(path, text, sizeof(text), why, sizeof(why)), -EINVAL);
+	put("two\n", 4, 0604);
+	assert_int_equal(sl_secret_file_text(path, text, sizeof(text), why, sizeof(why)), -EPERM);
+	assert_string_equal(text, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +185,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_secret_is_refused_and_not_quoted, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_descriptor_can_be_read_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_whole_file_is_read, setup, teardown),
 		cmocka_unit_test(a_pipe_can_be_read_again),
 	};
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "service/http/private.h"
 
-enum { HEAD_S = 20, OVER_S = 5 };
+enum { HEAD_S = 20 };
 #define SECOND_NS UINT64_C(1000000000)
 
 static void cut_late(struct sl_http_connections *c)
@@ -69,7 +69,7 @@ struct sl_http_connection *sl_http_connection_add(struct sl_http_connections *c,
 	one->fd = fd;
 	pthread_mutex_lock(&c->lock);
 	one->over = c->n >= SL_HTTP_CONNECTIONS;
-	one->deadline_ns = sl_clock_ns() + (one->over ? OVER_S : HEAD_S) * SECOND_NS;
+	one->deadline_ns = sl_clock_ns() + HEAD_S * SECOND_NS;
 	one->next = c->first;
 	if (c->first)
 		c->first->previous = one;

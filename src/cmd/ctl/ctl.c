@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/ctl/host.h"
 #include "monitor/result.h"
 
 enum { CALL_MS = 10000, LOOK_MS = 20, KEY_BYTES = 72 };
@@ -18,6 +19,7 @@ struct ctl_options {
 	double timeout_s;
 	uint32_t interval_ms;
 	char reason[16], telegram[1024];
+	char host[1024], token_file[1024], ca[1024], name[64];
 };
 
 static const struct sl_option options[] = {
@@ -33,6 +35,13 @@ static const struct sl_option options[] = {
 	       "of watch: from one line to the next"),
 	SL_STRING(struct ctl_options, reason, "",
 		  "of stop and abort: why, in at most 15 characters"),
+	SL_STRING(struct ctl_options, host, "",
+		  "URL of a service (sluice serve), on this or another host: its calls, over HTTP"),
+	SL_STRING(struct ctl_options, token_file, "",
+		  "of --host: a file that only you can read, with your token"),
+	SL_STRING(struct ctl_options, ca, "",
+		  "of --host: certificates to trust, as PEM; empty: those of the system"),
+	SL_STRING(struct ctl_options, name, "", "of open: the name of the session"),
 	SL_STRING(struct ctl_options, telegram, "",
 		  "carry out the requests of this XML document (-: standard input), and print the "
 		  "reply; no NAME"),
@@ -356,6 +365,27 @@ static int run_verb(struct ctl *c)
 	return SL_RESULT_ERROR;
 }
 
+static int on_host(const struct ctl *c)
+{
+	const struct ctl_options *o = &c->options;
+	const struct sl_ctl_host host = {.url = o->host,
+					 .token_file = o->token_file,
+					 .ca = o->ca,
+					 .name = o->name,
+					 .reason = o->reason,
+					 .json = o->json,
+					 .wait = o->wait,
+					 .keep = o->keep,
+					 .timeout_s = o->timeout_s,
+					 .interval_ms = o->interval_ms,
+					 .word = c->args.plain,
+					 .words = c->args.plains,
+					 .set = c->args.set,
+					 .sets = c->args.sets};
+
+	return sl_ctl_host(&host);
+}
+
 int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 {
 	struct ctl c = {0};
@@ -363,6 +393,8 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 
 	if (err)
 		return err > 0 ? 0 : SL_RESULT_ERROR;
+	if (c.options.host[0])
+		return on_host(&c);
 	if (c.options.telegram[0] && c.args.plains) {
 		sl_error("'%s': with --telegram the document says which session; usage: sluice %s",
 			 c.args.plain[0], command->usage);
