@@ -66,6 +66,7 @@ struct sl_share_done {
 struct sl_share_rdma {
 	const struct sl_share_rdma_ops *ops;
 	bool is_nic;	/* sends to SL_SHARE_NIC_PORT alone; its work names local memory */
+	bool failed;	/* the NIC failed or was removed: no work completes any longer */
 	uint32_t pmtu;	/* the most that it carries */
 	uint32_t reads; /* in flight on a queue pair */
 	uint32_t read_bytes;
@@ -95,7 +96,8 @@ struct sl_share_rdma_ops {
 	 * anything. */
 	bool (*poll)(struct sl_share_rdma *rdma, uint64_t now, struct sl_share_done *done,
 		     unsigned *n);
-	/* Before a sleep on fd(): the next completion makes it readable. true: poll once more. */
+	/* Before a sleep on fd(): the next completion makes it readable; a NIC that has failed is
+	 * found out here. true: poll once more. */
 	bool (*arm)(struct sl_share_rdma *rdma);
 	int (*fd)(const struct sl_share_rdma *rdma);
 	short (*events)(const struct sl_share_rdma *rdma);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "net/verbs/verbs.h"
 #include "roce/rc_queue.h"
 #include "share/rdma.h"
@@ -13,11 +14,14 @@ enum {
 	EXPOSED = 4, /* memories; a share has two, a follower one */
 	QUEUES_OF_A_PEER = 3,
 	STALE = 2, /* as much again for completions of queue pairs that were closed */
-	/* As of endpoints: about 70 ms for an answer, 7 tries. */
+	/* As of endpoints: about 70 ms for an answer, 7 tries. Not 7 retries: to Soft-RoCE that means
+	 * "for ever". */
 	TIMEOUT = 14,
-	RETRIES = 7,
+	RETRIES = 6,
+	RNR_RETRIES = 7,
 	RNR_TIMER = 12,
 };
+#define SERVE_NS UINT64_C(1000000000) /* how often a sleeper asks whether the NIC has failed */
 
 struct nic {
 	struct sl_share_rdma base;
@@ -142,7 +146,7 @@ static int connect_queue(struct sl_share_queue *queue, const struct sl_share_pat
 				     .pmtu = (uint16_t)p->pmtu,
 				     .timeout = TIMEOUT,
 				     .retry = RETRIES,
-				     .rnr_retry = RETRIES,
+				     .rnr_retry = RNR_RETRIES,
 				     .min_rnr_timer = RNR_TIMER,
 				     .reads = (uint8_t)p->reads};
 	struct sl_share_hush hush;
@@ -208,8 +212,12 @@ static bool poll_nic(struct sl_share_rdma *rdma, uint64_t now, struct sl_share_d
 /* What made it readable before is old: those completions were polled. */
 static bool arm(struct sl_share_rdma *rdma)
 {
-	sl_verbs_drain(nic_of(rdma)->nic);
-	sl_verbs_arm(nic_of(rdma)->nic);
+	struct sl_verbs_nic *nic = nic_of(rdma)->nic;
+
+	sl_verbs_serve(nic);
+	rdma->failed = sl_verbs_has_failed(nic);
+	sl_verbs_drain(nic);
+	sl_verbs_arm(nic);
 	return true;
 }
 
@@ -227,7 +235,7 @@ static short events(const struct sl_share_rdma *rdma)
 static uint64_t wake(const struct sl_share_rdma *rdma)
 {
 	(void)rdma;
-	return UINT64_MAX;
+	return sl_clock_ns() + SERVE_NS;
 }
 
 /* ---- open and close ---- */
@@ -295,6 +303,13 @@ int sl_share_rdma_open_nic(const char *device, const uint8_t address[SL_NET_GID_
 		return err;
 	}
 	info = sl_verbs_info(n->nic);
+	if (!info->pmtu) {
+		snprintf(why, why_bytes, "device: %s has a path MTU that this program does not know",
+			 device);
+		sl_verbs_close(n->nic);
+		free(n);
+		return -EOPNOTSUPP;
+	}
 	n->base = (struct sl_share_rdma){
 		.ops = &ops,
 		.is_nic = true,

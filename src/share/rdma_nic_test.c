@@ -290,6 +290,107 @@ static void test_wrong_keys(void **state)
 	sl_share_close(share);
 }
 
+/* READ `bytes` from there with that key; how it ended. The queue pair fails, if it is refused. */
+static unsigned status_of_read(struct sl_follower *f, uint32_t key, uint64_t va, uint32_t bytes)
+{
+	struct sl_share_remote_follower *r = f->remote;
+	const struct sl_share_work work = {
+		.read = true, .local = &r->self, .at = r, .bytes = bytes, .rkey = key, .va = va};
+	struct sl_share_remote_follower before = *r;
+	struct sl_share_done done[SL_SHARE_DONE];
+	unsigned n = 0;
+
+	assert_int_equal(r->rdma->ops->post(r->queue[SL_SHARE_DATA], &work), 0);
+	for (unsigned i = 0; i < 1000 && !n; i++)
+		r->rdma->ops->poll(r->rdma, 0, done, &n);
+	*r = before;
+	assert_int_equal(n, 1);
+	return done[0].status;
+}
+
+/* A key reaches the memory of its share alone, and not a byte behind it. */
+static void test_keys_reach_no_further(void **state)
+{
+	struct sl_share *share = nic_open("one", 4), *other = nic_open("other", 4);
+	const struct sl_share_remote *remote = share->remote, *others = other->remote;
+	uint64_t bytes = share->memory.bytes;
+	const struct {
+		uint32_t key;
+		uint64_t va;
+		unsigned status;
+	} cases[] = {
+		{remote->region_key, bytes - 8, SL_STATUS_SUCCESS},
+		{remote->region_key, bytes - 7, SL_STATUS_REMOTE_ACCESS},
+		{remote->region_key, (uint64_t)-8, SL_STATUS_REMOTE_ACCESS},
+		{others->region_key, 0, SL_STATUS_REMOTE_ACCESS},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_follower *f = nic_follower(share);
+
+		assert_int_equal(status_of_read(f, cases[i].key, cases[i].va, 8), cases[i].status);
+		sl_follow_close(f);
+	}
+	sl_share_close(share);
+	sl_share_close(other);
+}
+
+/* ---- what is lost ---- */
+
+/* A follower whose program has gone: the share sees its connection end, and serves the others. */
+static void test_a_follower_that_is_killed(void **state)
+{
+	struct sl_share *share = nic_open("killed", 4);
+	struct sl_follower *f = nic_follower(share), *killed = nic_follower(share);
+	struct sl_share_counts counts = {.peers = 2};
+	struct sl_follow_element element;
+
+	for (unsigned queue = 0; queue < SL_SHARE_QUEUES; queue++) { /* as the kernel does */
+		killed->remote->rdma->ops->close_queue(killed->remote->queue[queue]);
+		killed->remote->queue[queue] = NULL;
+	}
+	shutdown(killed->socket, SHUT_RDWR);
+	for (uint64_t n = 0; n < 100; n++) {
+		share_push(share, n);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		assert_true(share_is(&element, n));
+	}
+	while (counts.peers > 1)
+		sl_share_count(share, &counts);
+	sl_follow_close(killed);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
+/* The NIC at both ends fails while a follower waits: its call ends, and later ones do. */
+static void *break_later(void *unused)
+{
+	usleep(20000);
+	fake_verbs_break("fake0");
+	return unused;
+}
+
+static void test_the_nic_fails(void **state)
+{
+	struct sl_share *share = nic_open("breaks", 4);
+	struct sl_follower *f = nic_follower(share), *late;
+	struct sl_follow_element element;
+	struct sl_remote_error error;
+	pthread_t thread;
+
+	share_push(share, 0);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	assert_int_equal(pthread_create(&thread, NULL, break_later, NULL), 0);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), -ECONNRESET);
+	pthread_join(thread, NULL);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), -ECONNRESET);
+	assert_int_equal(sl_follow_fetch(f, 0, 0, 4, data, &element), -ECONNRESET);
+	assert_int_equal(try_to_follow(share, "fake0", &late, &error), -EIO);
+	share_push(share, 1); /* the writer goes on */
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 /* ---- what is said when there is none ---- */
 
 static void test_no_such_nic(void **state)
@@ -311,6 +412,9 @@ static void test_no_such_nic(void **state)
 	fake_verbs_fail("ibv_reg_mr_iova", ENOMEM);
 	options.device = "fake0";
 	assert_int_equal(sl_share_open("pinned", &options, &other, &error), -ENOMEM);
+	assert_non_null(strstr(error.message, "ulimit -l"));
+	fake_verbs_fail("ibv_reg_mr_iova", ENOMEM);
+	assert_int_equal(try_to_follow(share, "fake0", &f, &error), -ENOMEM);
 	assert_non_null(strstr(error.message, "ulimit -l"));
 	f = nic_follower(share);
 	sl_follow_close(f);
@@ -358,6 +462,9 @@ int main(void)
 		TEST(test_a_sleeper_is_woken),
 		TEST(test_followers_cannot_write),
 		TEST(test_wrong_keys),
+		TEST(test_keys_reach_no_further),
+		TEST(test_a_follower_that_is_killed),
+		TEST(test_the_nic_fails),
 		TEST(test_no_such_nic),
 		TEST(test_a_socket_with_another_port),
 		TEST(test_a_socket_that_follows_a_nic),

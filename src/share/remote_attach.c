@@ -29,12 +29,16 @@ static int open_transport(struct sl_follower *f, uint16_t port, struct sl_remote
 					     sizeof(why));
 	else if (!err)
 		err = sl_share_rdma_open_udp(address, port, 1, &r->rdma, why, sizeof(why));
-	if (!err)
-		err = r->rdma->ops->open_local(r->rdma, r, sizeof(*r), &r->self);
+	if (err)
+		return sl_share_code(error, err, f->name, why);
+	err = r->rdma->ops->open_local(r->rdma, r, sizeof(*r), &r->self);
 	if (!err)
 		err = r->rdma->ops->expose(r->rdma, r->line, LINE_BYTES,
 					   (uint64_t)(uintptr_t)r->line, SL_ROCE_REMOTE_WRITE,
 					   &r->line_key);
+	if (err)
+		snprintf(why, sizeof(why), "its memory: %s%s", strerror(-err),
+			 r->device[0] ? "; an RDMA NIC pins it, which ulimit -l may not allow" : "");
 	return err ? sl_share_code(error, err, f->name, why) : 0;
 }
 
@@ -252,7 +256,7 @@ static int prepare(struct sl_follower *f, const char *url, const struct sl_follo
 	if (options && options->device &&
 	    (size_t)snprintf(r->device, sizeof(r->device), "%s", options->device) >=
 		    sizeof(r->device))
-		return sl_share_fail(error, -EINVAL, "request", "device: '%s' is no RDMA device",
+		return sl_share_fail(error, -EINVAL, "request", "device: '%s' is no name of an RDMA NIC",
 				     options->device);
 	return sl_share_remote_read_secret(f, options, error);
 }

@@ -40,6 +40,7 @@ struct sl_share_slot {
 	unsigned reads;		      /* under way */
 	uint64_t look;		      /* number of the look that decides; 0: not posted yet */
 	uint8_t *to, *own;	      /* own: NULL: not needed yet */
+	uint64_t own_bytes;
 	struct sl_share_place place;
 };
 

@@ -74,21 +74,33 @@ static bool post_note(struct sl_share_remote_follower *r, struct sl_share_slot *
 	return post(r, SL_SHARE_DATA, &work);
 }
 
-/* Memory of the slot's own, for an element; registered, where a NIC reads into it. */
-static int make_own(struct sl_share_remote_follower *r, struct sl_share_slot *slot)
+static void free_own(struct sl_share_remote_follower *r, struct sl_share_slot *slot)
+{
+	if (slot->local.at)
+		r->rdma->ops->close_local(r->rdma, &slot->local);
+	free(slot->own);
+	slot->own = NULL;
+	slot->own_bytes = 0;
+}
+
+/* Memory of the slot's own, of at least that size; registered, where a NIC reads into it. No READ
+ * into the slot is under way. */
+static int make_own(struct sl_share_remote_follower *r, struct sl_share_slot *slot, uint64_t bytes)
 {
 	int err = 0;
 
-	if (slot->own)
+	if (slot->own && slot->own_bytes >= bytes)
 		return 0;
-	slot->own = malloc(r->there.header.data_bytes);
+	free_own(r, slot);
+	bytes = bytes ? bytes : 1;
+	slot->own = malloc(bytes);
 	if (slot->own && r->rdma->is_nic)
-		err = r->rdma->ops->open_local(r->rdma, slot->own, r->there.header.data_bytes,
-					       &slot->local);
-	if (slot->own && !err)
+		err = r->rdma->ops->open_local(r->rdma, slot->own, bytes, &slot->local);
+	if (slot->own && !err) {
+		slot->own_bytes = bytes;
 		return 0;
-	free(slot->own);
-	slot->own = NULL;
+	}
+	free_own(r, slot);
 	return -ENOMEM;
 }
 
@@ -98,7 +110,7 @@ int sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint6
 	struct sl_share_remote_follower *r = f->remote;
 
 	slot->ahead = !to || r->rdma->is_nic;
-	if (slot->ahead && make_own(r, slot)) {
+	if (slot->ahead && make_own(r, slot, bytes)) {
 		slot->state = SL_SHARE_FREE;
 		return -ENOMEM;
 	}
@@ -214,6 +226,8 @@ bool sl_share_pump(struct sl_follower *f)
 
 	for (unsigned i = 0; i < n && !r->failed; i++)
 		complete(f, &done[i]);
+	if (r->rdma->failed && !r->failed)
+		r->failed = SL_STATUS_FLUSHED;
 	if (look_is_missing(r))
 		sl_share_look_post(r);
 	if (any)
@@ -262,9 +276,7 @@ uint64_t sl_share_known(const struct sl_follower *f)
 static void free_slots(struct sl_share_remote_follower *r)
 {
 	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++) {
-		if (r->slot[i].local.at)
-			r->rdma->ops->close_local(r->rdma, &r->slot[i].local);
-		free(r->slot[i].own);
+		free_own(r, &r->slot[i]);
 		r->slot[i] = (struct sl_share_slot){0};
 	}
 }

@@ -213,6 +213,8 @@ static int connect_peer(struct sl_share *share, struct sl_share_peer *peer)
 	peer->full = !peer->deaf && peer->out.offers > 0;
 	if (peer->full || peer->deaf)
 		return peer->full ? -EAGAIN : 0;
+	if (rdma->failed)
+		return refuse(share, peer, SL_SHARE_REFUSED_OTHER, "its RDMA NIC has failed");
 	if (far->end.nic && !rdma->is_nic && rdma->ops->port(rdma) != SL_SHARE_NIC_PORT)
 		return refuse(share, peer, SL_SHARE_REFUSED_OTHER,
 			      "an RDMA NIC sends to UDP port 4791 alone: let the share listen on "

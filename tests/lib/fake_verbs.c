@@ -114,6 +114,19 @@ void fake_verbs_set_active(const char *device, bool active)
 			fake_tell(&c->base, &event);
 }
 
+void fake_verbs_break(const char *device)
+{
+	struct fake_device *d = device_of(device);
+	struct ibv_async_event event = {.event_type = IBV_EVENT_DEVICE_FATAL};
+
+	fake_lock();
+	d->broken = true;
+	fake_unlock();
+	for (struct fake_context *c = contexts; c; c = c->next)
+		if (c->base.device == &d->base)
+			fake_tell(&c->base, &event);
+}
+
 void fake_verbs_forget(void)
 {
 	if (objects)
@@ -457,8 +470,15 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	const struct fake_device *d = (struct fake_device *)pd->context->device;
 	struct fake_qp *qp = make(__func__, sizeof(*qp));
 	bool kept = false;
+
+	if (qp && d->broken) {
+		drop(qp);
+		errno = EIO;
+		return NULL;
+	}
 
 	if (!qp || attr->cap.max_recv_wr > 4096) {
 		if (qp)

@@ -296,10 +296,16 @@ static bool carry_out(struct fake_qp *qp)
 	return true;
 }
 
+static bool is_broken(const struct fake_qp *qp)
+{
+	return ((const struct fake_device *)qp->base.context->device)->broken;
+}
+
 static void work(void)
 {
 	for (unsigned i = 0; i < FAKE_QUEUES; i++)
 		while (fake_queue[i] && fake_queue[i]->base.state == IBV_QPS_RTS &&
+		       !is_broken(fake_queue[i]) &&
 		       fake_queue[i]->done != fake_queue[i]->posted && carry_out(fake_queue[i]))
 			;
 }

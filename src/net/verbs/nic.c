@@ -111,7 +111,8 @@ static int make_queue(struct sl_verbs_nic *d, uint32_t completions)
 	int err;
 
 	if (d->info.max_completions && completions > d->info.max_completions) {
-		sl_error("%s has room for %u completions, %u are needed: lower ring.slots",
+		sl_error("%s has room for %u completions, %u are needed: lower ring.slots of a link, "
+			 "max_peers of a share",
 			 d->info.name, d->info.max_completions, completions);
 		return -ENOSPC;
 	}
@@ -195,7 +196,9 @@ unsigned sl_verbs_serve(struct sl_verbs_nic *d)
 			break;
 		case IBV_EVENT_CQ_ERR:
 		case IBV_EVENT_DEVICE_FATAL:
-			sl_error("%s: the NIC failed; this run cannot go on over it", d->info.name);
+			d->failed = true;
+			sl_error("%s: the NIC failed: its links and shares carry no more data",
+				 d->info.name);
 			break;
 		default:
 			break;
@@ -203,6 +206,11 @@ unsigned sl_verbs_serve(struct sl_verbs_nic *d)
 		d->lib->ibv_ack_async_event(&event);
 	}
 	return refused;
+}
+
+bool sl_verbs_has_failed(const struct sl_verbs_nic *d)
+{
+	return d->failed;
 }
 
 /* ---- completions ---- */

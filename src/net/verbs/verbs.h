@@ -56,6 +56,8 @@ const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_nic *nic);
 /* Control thread: what the NIC says besides completions. It logs a port that goes down or
  * comes back; the count is that of requests that a queue refused for their key or range. */
 unsigned sl_verbs_serve(struct sl_verbs_nic *nic);
+/* The NIC failed or was removed: no request completes any longer. Known after sl_verbs_serve(). */
+bool sl_verbs_has_failed(const struct sl_verbs_nic *nic);
 
 /* ---- memory ---- */
 
