@@ -70,35 +70,110 @@ def finish(guest, program):
         program.close()
 
 
-def follow(ends, program, share, follower, mode, faults=None):
-    """share, follower: (in the guest?, device)"""
-    both = Ends(ends, program)
-    address = lab.GUEST[4] if share[0] else lab.HOST[4]
-    serving = following = None
-    try:
-        serving = both.start(share[0], "serve", f"{address}:{PORT}", share[1], INTERVAL_US[share[0]], PLACES)
-        url = line(serving, "URL of the share", ENOUGH_S)
-        following = both.start(follower[0], "follow", url, follower[1], ELEMENTS, mode)
-        if faults:
-            ends.lab.wire.faults("guest", **faults)
-            ends.lab.wire.faults("host", **faults)
-        check(line(following, f"{ELEMENTS} elements", ENOUGH_S) == "enough", "the follower has not enough")
-        ends.lab.wire.clean()
-        end_input(share[0], serving)
-        status, said = finish(share[0], serving)
+class Case:
+    """A share, its followers, and what ends them all. where: (in the guest?, device)"""
+
+    def __init__(self, ends, program, where):
+        self.lab, self.both, self.where, self.followers = ends.lab, Ends(ends, program), where, []
+        address = lab.GUEST[4] if where[0] else lab.HOST[4]
+        self.share = self.both.start(where[0], "serve", f"{address}:{PORT}", where[1], INTERVAL_US[where[0]], PLACES)
+
+    def __enter__(self):
+        try:
+            self.url = line(self.share, "URL of the share", ENOUGH_S)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.lab.wire.clean()
+        for program in (self.share, *self.followers):
+            if program:
+                program.close()
+        self.both.close()
+
+    def follow(self, where, mode="every", elements=ELEMENTS):
+        self.followers.append(self.both.start(where[0], "follow", self.url, where[1], elements, mode))
+        return self.followers[-1]
+
+    def faults(self, **faults):
+        for toward in ("guest", "host"):
+            self.lab.wire.faults(toward, **faults)
+
+    def end_share(self):
+        end_input(self.where[0], self.share)
+        program, self.share = self.share, None
+        status, said = finish(self.where[0], program)
         check(status == 0, f"the share: {status} {said}")
-        serving = None
-        status, said = finish(follower[0], following)
-        following = None
+
+    def end_of(self, where, follower):
+        """(exit status, what it said)"""
+        self.followers.remove(follower)
+        return finish(where[0], follower)
+
+
+def has_enough(follower):
+    check(line(follower, "elements that were wanted", ENOUGH_S) == "enough", "the follower has not enough")
+
+
+def follow(ends, program, share, follower, mode, faults=None):
+    with Case(ends, program, share) as case:
+        following = case.follow(follower, mode)
+        if faults:
+            case.faults(**faults)
+        has_enough(following)
+        ends.lab.wire.clean()
+        case.end_share()
+        status, said = case.end_of(follower, following)
         check(status == 0, f"the follower: {status} {said}")
         got, missed, layouts = (int(word) for word in said.split()[1:6:2])
         check(got >= ELEMENTS and layouts >= 1, f"it followed through other layouts: {said}")
         print(f"# {mode}: got {got}, missed {missed}, {layouts} layouts", flush=True)
-    finally:
-        for end in (serving, following):
-            if end:
-                end.close()
-        both.close()
+
+
+def kill_follower(ends, program, share, killed, other):
+    """The share goes on, and serves another follower."""
+    with Case(ends, program, share) as case:
+        first = case.follow(killed, elements=50)
+        has_enough(first)
+        case.followers.remove(first)
+        first.close()  # SIGKILL, while it READs
+        second = case.follow(other)
+        has_enough(second)
+        case.end_share()
+        status, said = case.end_of(other, second)
+        check(status == 0, f"the other follower: {status} {said}")
+
+
+def is_reset(case, follower, following):
+    status, said = case.end_of(follower, following)
+    check(status == 2 and "Connection reset by peer" in said, f"the follower: {status} {said}")
+
+
+def kill_share(ends, program, share, follower):
+    """The follower is told, though no READ is answered any longer."""
+    with Case(ends, program, share) as case:
+        following = case.follow(follower, elements=50)
+        has_enough(following)
+        program, case.share = case.share, None
+        program.close()
+        is_reset(case, follower, following)
+
+
+def cut_off(ends, program, share, follower):
+    """All RoCE packets are lost from now on, and TCP goes on: READs are given up, and so is the share. The share is not harmed."""
+    with Case(ends, program, share) as case:
+        following = case.follow(follower, elements=50)
+        has_enough(following)
+        case.faults(loss=1000)
+        is_reset(case, follower, following)
+        ends.lab.wire.clean()
+        again = case.follow(follower, elements=50)
+        has_enough(again)
+        case.end_share()
+        status, said = case.end_of(follower, again)
+        check(status == 0, f"the follower that came after it: {status} {said}")
 
 
 def cases(ends, program):
@@ -111,3 +186,8 @@ def cases(ends, program):
     lossy = {"loss": 10, "seed": 5}
     yield "a share on a NIC, followed by a socket, packets are lost", lambda: follow(ends, program, nic, here, "every", faults=lossy)
     yield "a share behind a socket, followed by a NIC, packets are lost", lambda: follow(ends, program, here, nic, "every", faults=lossy)
+    yield "a share on a NIC, a follower on it is killed", lambda: kill_follower(ends, program, nic, nic, here)
+    yield "a share on a NIC is killed, followed by a socket", lambda: kill_share(ends, program, nic, here)
+    yield "a share behind a socket is killed, followed by a NIC", lambda: kill_share(ends, program, here, nic)
+    yield "a share on a NIC, followed by a socket, the path is cut", lambda: cut_off(ends, program, nic, here)
+    yield "a share behind a socket, followed by a NIC, the path is cut", lambda: cut_off(ends, program, here, nic)
