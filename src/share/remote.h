@@ -1,11 +1,12 @@
 /* remote.h - a share and its followers on other hosts: the share's side.
  *
- * Model:     a TCP listener beside the Unix socket, and a UDP socket or an RDMA NIC (rdma.h) with
- *            the same address. The share's memory is registered for READ alone. The share's thread takes
- *            connections, lets followers in that know the secret, gives each three queue pairs
- *            (remote_wire.h), answers their READs, and WRITEs `published` into their line when
- *            elements have arrived and they have asked for it. The writer only kicks the thread,
- *            at most once every 50 us, and only while some follower has asked.
+ * Model:     a TCP listener beside the Unix socket, and a UDP socket or an RDMA NIC (rdma/rdma.h)
+ *            with the same address. The share's memory is registered for READ alone. The share's
+ *            thread takes connections, lets followers in that know the secret, gives each three
+ *            queue pairs (remote_wire.h), answers their READs, unless a NIC does, and WRITEs
+ *            `published` into their line when elements have arrived and they have asked for it.
+ *            The writer only kicks the thread, at most once every 50 us, and only while some
+ *            follower has asked.
  * Threads:   the transport belongs to the share's thread; the writer asks it with `moved` to give
  *            up the memory of the generation before. Once that thread has ended (`unserved`), the
  *            writer does it.
@@ -15,7 +16,7 @@
 
 #include "base/idle.h"
 #include "share/private.h"
-#include "share/rdma.h"
+#include "share/rdma/rdma.h"
 #include "share/remote_wire.h"
 
 enum {

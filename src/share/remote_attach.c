@@ -38,7 +38,8 @@ static int open_transport(struct sl_follower *f, uint16_t port, struct sl_remote
 					   &r->line_key);
 	if (err)
 		snprintf(why, sizeof(why), "its memory: %s%s", strerror(-err),
-			 r->device[0] ? "; an RDMA NIC pins it, which ulimit -l may not allow" : "");
+			 r->device[0] ? "; an RDMA NIC pins it, which ulimit -l may not allow"
+				      : "");
 	return err ? sl_share_code(error, err, f->name, why) : 0;
 }
 
@@ -256,8 +257,8 @@ static int prepare(struct sl_follower *f, const char *url, const struct sl_follo
 	if (options && options->device &&
 	    (size_t)snprintf(r->device, sizeof(r->device), "%s", options->device) >=
 		    sizeof(r->device))
-		return sl_share_fail(error, -EINVAL, "request", "device: '%s' is no name of an RDMA NIC",
-				     options->device);
+		return sl_share_fail(error, -EINVAL, "request",
+				     "device: '%s' is no name of an RDMA NIC", options->device);
 	return sl_share_remote_read_secret(f, options, error);
 }
 

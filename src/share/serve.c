@@ -11,8 +11,8 @@
 #include "share/remote.h"
 
 enum {
-	/* Entries of poll before those of peers: listener and kick, listener and transport for other
-	 * hosts. */
+	/* Entries of poll before those of peers: listener and kick; for other hosts listener and
+	 * transport. */
 	FIRST_PEERS = 4,
 	MOST_ANSWERS = 1000, /* that wait for a peer: until it reads, it asks nothing more */
 	PAUSE_MS = 100,	     /* without a free descriptor no connection can be accepted */

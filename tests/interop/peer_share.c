@@ -1,11 +1,13 @@
-/* peer_share.c - a share, or its follower, that checks every word: one end of tests/interop/shares.py.
+/* peer_share.c - a share, or a follower that checks every word: one end of
+ * tests/interop/shares.py.
  *
  *   peer-share serve ADDRESS:PORT DEVICE SECRET_FILE INTERVAL_US PLACES
- *     DEVICE -: a UDP socket. Prints the URL; from its first follower on it publishes an element
- *     every INTERVAL_US, with another layout now and then, until stdin ends. Then it ends the share.
+ *     DEVICE -: a UDP socket. Prints the URL; from its first follower on it publishes an
+ *     element every INTERVAL_US, with another layout after every 400, until stdin ends. Then it
+ *     ends the share.
  *   peer-share follow URL DEVICE SECRET_FILE ELEMENTS every|newest
- *     Follows until it has so many, then to the end of the share; says what it got and missed. Exit
- *     status 1: a word was not its element's. */
+ *     Says "enough" when it has ELEMENTS, follows to the end of the share, and says how many it got
+ *     and missed. Exit status 1: a word was not its element's. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>

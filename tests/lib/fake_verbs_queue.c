@@ -305,8 +305,8 @@ static void work(void)
 {
 	for (unsigned i = 0; i < FAKE_QUEUES; i++)
 		while (fake_queue[i] && fake_queue[i]->base.state == IBV_QPS_RTS &&
-		       !is_broken(fake_queue[i]) &&
-		       fake_queue[i]->done != fake_queue[i]->posted && carry_out(fake_queue[i]))
+		       !is_broken(fake_queue[i]) && fake_queue[i]->done != fake_queue[i]->posted &&
+		       carry_out(fake_queue[i]))
 			;
 }
 

@@ -111,7 +111,8 @@ static int make_queue(struct sl_verbs_nic *d, uint32_t completions)
 	int err;
 
 	if (d->info.max_completions && completions > d->info.max_completions) {
-		sl_error("%s has room for %u completions, %u are needed: lower ring.slots of a link, "
+		sl_error("%s has room for %u completions, %u are needed: lower ring.slots of a "
+			 "link, "
 			 "max_peers of a share",
 			 d->info.name, d->info.max_completions, completions);
 		return -ENOSPC;

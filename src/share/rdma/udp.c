@@ -1,11 +1,11 @@
-/* rdma_udp.c - shares over a UDP socket: an endpoint of src/endpoint. */
+/* udp.c - shares over a UDP socket: an endpoint of src/endpoint. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "roce/rc_queue.h"
-#include "share/rdma.h"
+#include "share/rdma/rdma.h"
 
 enum { RECEIVE_BUFFER = 8 << 20, KEYS = 8, DOMAIN = 1, BUDGET = 64, QUEUES_OF_A_PEER = 3 };
 

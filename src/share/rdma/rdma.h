@@ -4,10 +4,10 @@
  * Model:     an open transport has an address, memory of this program that the other side reaches
  *            by a key (exposed), memory that READs land in and WRITEs come from (local), and queue
  *            pairs. Work completes in the order of its queue pair. A NIC answers READs by itself;
- *            a socket only inside of poll(). Of a queue pair that was closed a NIC may still bring
- *            completions: the caller gives work of the next one other numbers.
+ *            a socket only inside of poll(). A NIC may bring completions of a queue pair that
+ *            was closed: the caller gives the work of each queue pair ids of its own.
  * Threads:   one at a time for a transport and all that belongs to it.
- * Ownership: who opens closes, queue pairs and memory before their transport.
+ * Ownership: the side that opened a transport closes it, after its queue pairs and its memory.
  * Errors:    0 or -errno; opening says in `why` what is wrong. How work ended is an enum sl_status
  *            of endpoint/qp.h, of a NIC, too. */
 #ifndef SL_SHARE_RDMA_H
@@ -118,7 +118,7 @@ extern struct sl_endpoint_fault
 	sl_share_remote_fault; /* of endpoints that are opened from now on */
 struct sl_endpoint *sl_share_rdma_endpoint(struct sl_share_rdma *rdma); /* of a socket */
 
-/* rdma_udp.c: the first error that this thread would log goes to `why` instead; NULL: nowhere. */
+/* udp.c: the first error that this thread would log goes to `why` instead; NULL: nowhere. */
 struct sl_share_hush {
 	char *why;
 	size_t bytes;

@@ -1,4 +1,4 @@
-/* rdma_nic.c - shares by an RDMA NIC: it answers READs of a share's memory by itself. */
+/* nic.c - shares by an RDMA NIC: it answers READs of a share's memory by itself. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "net/verbs/verbs.h"
 #include "roce/rc_queue.h"
-#include "share/rdma.h"
+#include "share/rdma/rdma.h"
 
 enum {
 	EXPOSED = 4, /* memories; a share has two, a follower one */
 	QUEUES_OF_A_PEER = 3,
 	STALE = 2, /* as much again for completions of queue pairs that were closed */
-	/* As of endpoints: about 70 ms for an answer, 7 tries. Not 7 retries: to Soft-RoCE that means
-	 * "for ever". */
+	/* As of endpoints: about 70 ms for an answer, 7 tries. Soft-RoCE takes 7 retries for "no
+	 * limit". */
 	TIMEOUT = 14,
 	RETRIES = 6,
 	RNR_RETRIES = 7,
@@ -304,8 +304,8 @@ int sl_share_rdma_open_nic(const char *device, const uint8_t address[SL_NET_GID_
 	}
 	info = sl_verbs_info(n->nic);
 	if (!info->pmtu) {
-		snprintf(why, why_bytes, "device: %s has a path MTU that this program does not know",
-			 device);
+		snprintf(why, why_bytes,
+			 "device: %s has a path MTU that this program does not know", device);
 		sl_verbs_close(n->nic);
 		free(n);
 		return -EOPNOTSUPP;
