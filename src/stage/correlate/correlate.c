@@ -350,6 +350,7 @@ const struct sl_stage sl_stage_correlate = {
 	.options = options,
 	.input = "image",
 	.ordered = SL_ORDER_PARTS,
+	.gpu = &sl_gpu_correlate,
 	.open = open_correlate,
 	.close = close_correlate,
 	.tile = sl_correlate_tile,
