@@ -39,6 +39,13 @@ struct sl_correlate_sum {
 typedef void sl_correlate_products(const int32_t *const *later, const int32_t *const *earlier,
 				   void *sums);
 
+struct sl_correlate_taken {
+	uint32_t missing;
+	int32_t low, high;
+};
+typedef void sl_correlate_take(const int32_t *restrict from, uint32_t count, int32_t *restrict to,
+			       struct sl_correlate_taken *taken);
+
 struct sl_correlate {
 	uint32_t regions, rings, unit, levels, channels, vectors;
 	char labels[SL_CORRELATE_TEXT];
@@ -52,6 +59,7 @@ struct sl_correlate {
 	int input, result;
 	size_t scratch_bytes;
 	sl_correlate_products *narrow, *wide;
+	sl_correlate_take *take;
 
 	uint32_t *region; /* [pixels]: SL_CORRELATE_NONE: it is in none */
 	uint32_t *number; /* [count]: pixels of the region */

@@ -15,10 +15,12 @@ enum { CHUNK = SL_CORRELATE_CHUNK };
 /* One level's part of the work. */
 struct level {
 	uint32_t number;
-	uint64_t first; /* sample */
-	uint32_t fresh, past, rows;
-	int64_t most; /* of all samples, either way */
-	bool any;     /* of the fresh ones is a sample of any pixel */
+	uint64_t first;		     /* sample */
+	uint32_t fresh, past, rows;  /* rows: those of the past, and the fresh ones */
+	uint32_t skip_from, skip_to; /* rows that no lag reaches */
+	int64_t most;		     /* of all samples, either way */
+	bool any;		     /* of the fresh ones is a sample of any pixel */
+	bool gaps;		     /* a row that a lag reaches is missing */
 };
 
 static int32_t *slot(const struct sl_correlate *s, const struct sl_correlate_work *w,
@@ -31,81 +33,34 @@ static int32_t *slot(const struct sl_correlate *s, const struct sl_correlate_wor
 
 /* ---- samples ---- */
 
-static void load(const struct sl_correlate *s, struct sl_correlate_work *w, const struct level *l)
+static void note_mixed(struct sl_correlate_work *w, uint32_t row, const int32_t *from)
 {
-	size_t bytes = w->pixels * sizeof(int32_t);
-
-	for (uint32_t k = 0; k < l->past; k++) {
-		/* One slot is left over: that of the sample `channels` before the first. */
-		memcpy(w->row[k], slot(s, w, l->number, l->first + 1 + k), bytes);
-		memset(w->row[k] + w->pixels, 0, sizeof(w->row[k]) - bytes);
-	}
-	memcpy(w->row[l->past], w->fresh, l->fresh * sizeof(w->fresh[0]));
-}
-
-static void store(const struct sl_correlate *s, const struct sl_correlate_work *w,
-		  const struct level *l)
-{
-	uint32_t k = l->fresh > s->channels ? l->fresh - s->channels : 0;
-
-	for (; k < l->fresh; k++)
-		memcpy(slot(s, w, l->number, l->first + k), w->fresh[k],
-		       w->pixels * sizeof(int32_t));
-}
-
-/* Two samples become one of the next level; rows are still as they were loaded. */
-static uint32_t merge(struct sl_correlate_work *w, const struct level *l)
-{
-	uint64_t first = l->first >> 1, last = (l->first + l->fresh) >> 1;
-
-	for (uint64_t j = first; j < last; j++) {
-		const int32_t *a = w->row[l->past + (uint32_t)(2 * j + 1 - l->first) - 1];
-		const int32_t *b = w->row[l->past + (uint32_t)(2 * j + 1 - l->first)];
-		int32_t *to = w->fresh[j - first];
-
-		for (uint32_t i = 0; i < CHUNK; i++)
-			to[i] = a[i] == SL_CORRELATE_MISSING || b[i] == SL_CORRELATE_MISSING
-					? SL_CORRELATE_MISSING
-					: (int32_t)((uint32_t)a[i] + (uint32_t)b[i]);
-	}
-	return (uint32_t)(last - first);
-}
-
-/* Samples that are missing become 0, and are noted. */
-static void clean(struct sl_correlate_work *w, uint32_t row, int64_t *most)
-{
-	int32_t *sample = w->row[row], low = 0, high = 0;
-	uint32_t missing = 0;
-
-	for (uint32_t i = 0; i < CHUNK; i++)
-		missing += sample[i] == SL_CORRELATE_MISSING;
-	w->kind[row] = missing == w->used ? SL_ROW_MISSING : missing ? SL_ROW_MIXED : SL_ROW_WHOLE;
-	if (w->kind[row] == SL_ROW_MISSING) {
-		memset(sample, 0, sizeof(w->row[row]));
-		return;
-	}
-	for (uint32_t i = 0; missing && i < CHUNK; i++) {
-		w->is_missing[row][i] = sample[i] == SL_CORRELATE_MISSING;
+	memset(w->is_missing[row], 0, sizeof(w->is_missing[row]));
+	for (uint32_t i = 0; i < w->pixels; i++) {
+		w->is_missing[row][i] = from[i] == SL_CORRELATE_MISSING;
 		w->is_dirty[i] |= w->is_missing[row][i];
-		sample[i] = w->is_missing[row][i] ? 0 : sample[i];
 	}
-	for (uint32_t i = 0; i < CHUNK; i++) {
-		low = sample[i] < low ? sample[i] : low;
-		high = sample[i] > high ? sample[i] : high;
-	}
-	*most = -(int64_t)low > *most ? -(int64_t)low : *most;
-	*most = high > *most ? high : *most;
 }
 
-static void clean_all(struct sl_correlate_work *w, struct level *l)
+static void take_row(const struct sl_correlate *s, struct sl_correlate_work *w, struct level *l,
+		     uint32_t row, const int32_t *from)
 {
-	l->most = 0;
-	l->any = false;
-	memset(w->is_dirty, 0, sizeof(w->is_dirty));
-	for (uint32_t k = 0; k < l->rows; k++)
-		clean(w, k, &l->most);
-	for (uint32_t k = l->past; k < l->rows; k++)
-		l->any |= w->kind[k] != SL_ROW_MISSING;
+	struct sl_correlate_taken taken;
+
+	s->take(from, w->pixels, w->row[row], &taken);
+	memset(w->row[row] + w->pixels, 0, (CHUNK - w->pixels) * sizeof(int32_t));
+	w->kind[row] = taken.missing == w->used ? SL_ROW_MISSING
+		       : taken.missing		? SL_ROW_MIXED
+						: SL_ROW_WHOLE;
+	if (w->kind[row] == SL_ROW_MIXED)
+		note_mixed(w, row, from);
+	l->gaps |= w->kind[row] == SL_ROW_MISSING;
+	l->most = -(int64_t)taken.low > l->most ? -(int64_t)taken.low : l->most;
+	l->most = taken.high > l->most ? taken.high : l->most;
+}
+
+static void count_clean(struct sl_correlate_work *w)
+{
 	w->dirty = 0;
 	for (uint32_t i = 0; i < CHUNK; i++)
 		w->dirty += w->is_dirty[i];
@@ -116,6 +71,55 @@ static void clean_all(struct sl_correlate_work *w, struct level *l)
 		for (uint32_t i = 0; w->dirty && i < span->count; i++)
 			span->clean -= w->is_dirty[span->first + i];
 	}
+}
+
+static void take_rows(const struct sl_correlate *s, struct sl_correlate_work *w, struct level *l)
+{
+	uint32_t near = sl_correlate_first_channel(s, l->number);
+
+	l->rows = l->past + l->fresh;
+	l->skip_from = near < l->fresh ? l->past : l->rows - near;
+	l->skip_to = l->past;
+	l->most = 0;
+	l->any = l->gaps = false;
+	memset(w->is_dirty, 0, sizeof(w->is_dirty));
+	for (uint32_t k = 0; k < l->fresh; k++) {
+		take_row(s, w, l, l->past + k, w->fresh[k]);
+		l->any |= w->kind[l->past + k] != SL_ROW_MISSING;
+	}
+	/* One slot is left over: that of the sample `channels` before the first. */
+	for (uint32_t k = 0; k < l->skip_from && l->any; k++)
+		take_row(s, w, l, k, slot(s, w, l->number, l->first + 1 + k));
+	count_clean(w);
+}
+
+static void store(const struct sl_correlate *s, struct sl_correlate_work *w, const struct level *l)
+{
+	uint32_t k = l->fresh > s->channels ? l->fresh - s->channels : 0;
+
+	memcpy(w->before, slot(s, w, l->number, l->first + s->channels - 1),
+	       w->pixels * sizeof(int32_t));
+	for (; k < l->fresh; k++)
+		memcpy(slot(s, w, l->number, l->first + k), w->fresh[k],
+		       w->pixels * sizeof(int32_t));
+}
+
+/* Two samples become one of the next level, in place. */
+static uint32_t merge(struct sl_correlate_work *w, const struct level *l)
+{
+	uint32_t odd = (uint32_t)(l->first & 1), n = (l->fresh + odd) / 2;
+
+	for (uint32_t k = 0; k < n; k++) {
+		const int32_t *a = k || !odd ? w->fresh[2 * k - odd] : w->before;
+		const int32_t *b = w->fresh[2 * k + 1 - odd];
+		int32_t *to = w->fresh[k];
+
+		for (uint32_t i = 0; i < w->pixels; i++)
+			to[i] = a[i] == SL_CORRELATE_MISSING || b[i] == SL_CORRELATE_MISSING
+					? SL_CORRELATE_MISSING
+					: (int32_t)((uint32_t)a[i] + (uint32_t)b[i]);
+	}
+	return n;
 }
 
 /* ---- sums ---- */
@@ -136,6 +140,23 @@ static void add_products(struct sl_correlate_sum *sum, __int128 products)
 	sl_correlate_add(sum, &one);
 }
 
+/* Spans are short where rings are thin: no loop for vectors pays there. */
+static int64_t sum_of_span(const int32_t *sample, uint32_t count)
+{
+	int64_t sum = 0;
+
+	if (count >= 32) {
+		for (uint32_t i = 0; i < count; i++)
+			sum += sample[i];
+		return sum;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		sum += sample[i];
+		__asm__("" : "+r"(sum));
+	}
+	return sum;
+}
+
 /* Of four channels, which have been added up pixel by pixel. */
 static void take_products(const struct sl_correlate *s, struct sl_correlate_work *w,
 			  const struct level *l, uint32_t channel, bool narrow)
@@ -146,13 +167,12 @@ static void take_products(const struct sl_correlate *s, struct sl_correlate_work
 			const int32_t *few = (const int32_t *)(void *)w->products + k * CHUNK;
 			const int64_t *many = w->products[k];
 			__int128 sum = 0;
-			int64_t part = 0;
 
-			for (uint32_t i = 0; narrow && i < span->count; i++)
-				part += few[span->first + i];
+			if (narrow)
+				sum = sum_of_span(few + span->first, span->count);
 			for (uint32_t i = 0; !narrow && i < span->count; i++)
 				sum += many[span->first + i];
-			add_products(sum_of(s, w, span, l, channel + k), narrow ? part : sum);
+			add_products(sum_of(s, w, span, l, channel + k), sum);
 		}
 }
 
@@ -179,36 +199,48 @@ static void multiply(const struct sl_correlate *s, struct sl_correlate_work *w,
 
 static void sum_rows(struct sl_correlate_work *w, const struct level *l)
 {
-	for (uint32_t k = 0; k < l->rows; k++)
-		for (uint32_t n = 0; w->kind[k] != SL_ROW_MISSING && n < w->spans; n++) {
+	memset(w->sum[0], 0, w->spans * sizeof(w->sum[0][0]));
+	for (uint32_t k = 0; k < l->rows; k++) {
+		if (w->kind[k] == SL_ROW_MISSING || (k >= l->skip_from && k < l->skip_to)) {
+			memcpy(w->sum[k + 1], w->sum[k], w->spans * sizeof(w->sum[0][0]));
+			continue;
+		}
+		for (uint32_t n = 0; n < w->spans; n++) {
 			const struct sl_correlate_span *span = &w->span[n];
 			const int32_t *sample = w->row[k] + span->first;
-			int64_t sum = 0;
+			int64_t sum = sum_of_span(sample, span->count);
 
-			for (uint32_t i = 0; i < span->count; i++)
-				sum += sample[i];
 			for (uint32_t i = 0; span->clean < span->count && i < span->count; i++)
 				sum -= w->is_dirty[span->first + i] ? sample[i] : 0;
-			w->sum[k][n] = sum;
+			w->sum[k + 1][n] = w->sum[k][n] + sum;
 		}
+	}
 }
 
-/* The samples of all pairs, of pixels that have them all. */
+/* The samples of all pairs of the rows from..to - 1 with those c before, of pixels that have them
+ * all. */
+static void add_rows(const struct sl_correlate *s, struct sl_correlate_work *w,
+		     const struct level *l, uint32_t c, uint32_t from, uint32_t to)
+{
+	for (uint32_t n = 0; n < w->spans; n++) {
+		struct sl_correlate_sum *sum = sum_of(s, w, &w->span[n], l, c);
+
+		sum->left += w->sum[to - c][n] - w->sum[from - c][n];
+		sum->right += w->sum[to][n] - w->sum[from][n];
+		sum->pairs += (uint64_t)w->span[n].clean * (to - from);
+	}
+}
+
 static void add_samples(const struct sl_correlate *s, struct sl_correlate_work *w,
 			const struct level *l)
 {
-	for (uint32_t c = sl_correlate_first_channel(s, l->number); c < s->channels; c++)
-		for (uint32_t k = l->past; k < l->rows; k++) {
-			if (w->kind[k] == SL_ROW_MISSING || w->kind[k - c] == SL_ROW_MISSING)
-				continue;
-			for (uint32_t n = 0; n < w->spans; n++) {
-				struct sl_correlate_sum *sum = sum_of(s, w, &w->span[n], l, c);
-
-				sum->left += w->sum[k - c][n];
-				sum->right += w->sum[k][n];
-				sum->pairs += w->span[n].clean;
-			}
-		}
+	for (uint32_t c = sl_correlate_first_channel(s, l->number); c < s->channels; c++) {
+		if (!l->gaps)
+			add_rows(s, w, l, c, l->past, l->rows);
+		for (uint32_t k = l->past; l->gaps && k < l->rows; k++)
+			if (w->kind[k] != SL_ROW_MISSING && w->kind[k - c] != SL_ROW_MISSING)
+				add_rows(s, w, l, c, k, k + 1);
+	}
 }
 
 static bool has(const struct sl_correlate_work *w, uint32_t row, uint32_t pixel)
@@ -232,9 +264,9 @@ static void add_dirty(const struct sl_correlate *s, struct sl_correlate_work *w,
 	}
 }
 
-static void pair_up(const struct sl_correlate *s, struct sl_correlate_work *w, struct level *l)
+static void pair_up(const struct sl_correlate *s, struct sl_correlate_work *w,
+		    const struct level *l)
 {
-	clean_all(w, l);
 	if (!l->any)
 		return;
 	/* Samples are multiplied four at a time. */
@@ -257,8 +289,7 @@ void sl_correlate_advance(const struct sl_correlate *s, struct sl_correlate_work
 	for (; l.fresh && l.number < s->levels; l.number++) {
 		uint32_t more;
 
-		l.rows = l.past + l.fresh;
-		load(s, w, &l);
+		take_rows(s, w, &l);
 		store(s, w, &l);
 		more = merge(w, &l);
 		pair_up(s, w, &l);

@@ -1,6 +1,7 @@
-/* products.c - the innermost loop: four later samples of each pixel times the samples that are four
- * neighbouring channels earlier. A register holds a sample of several pixels: sixteen products of
- * each need eleven loads. */
+/* products.c - the innermost loops.
+ *
+ * Four later samples of each pixel times the samples that are four neighbouring channels earlier: a
+ * register holds a sample of several pixels, and sixteen products of each need eleven loads. */
 #include "stage/correlate/correlate.h"
 #include "stage/correlate/work.h"
 #include "stage/vectors.h"
@@ -35,10 +36,33 @@
 PRODUCTS(narrow, int32_t)
 PRODUCTS(wide, int64_t)
 
+/* Samples that are missing become 0, and are counted. */
+SL_FORCE_INLINE void take(const int32_t *restrict from, uint32_t count, int32_t *restrict to,
+			  struct sl_correlate_taken *taken)
+{
+	int32_t low = 0, high = 0;
+	uint32_t missing = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		int32_t sample = from[i] == SL_CORRELATE_MISSING ? 0 : from[i];
+
+		missing += from[i] == SL_CORRELATE_MISSING;
+		low = sample < low ? sample : low;
+		high = sample > high ? sample : high;
+		to[i] = sample;
+	}
+	*taken = (struct sl_correlate_taken){missing, low, high};
+}
+SL_VECTORS(take,
+	   (const int32_t *restrict from, uint32_t count, int32_t *restrict to,
+	    struct sl_correlate_taken *taken),
+	   (from, count, to, taken))
+
 void sl_correlate_choose(struct sl_correlate *s)
 {
 	enum sl_vectors chosen = sl_vectors_choose(s->vectors);
 
 	s->narrow = SL_VECTORS_PICK(narrow, chosen);
 	s->wide = SL_VECTORS_PICK(wide, chosen);
+	s->take = SL_VECTORS_PICK(take, chosen);
 }

@@ -28,8 +28,10 @@ struct sl_correlate_work {
 	int32_t row[SL_CORRELATE_ROWS][SL_CORRELATE_CHUNK];
 	uint8_t is_missing[SL_CORRELATE_ROWS][SL_CORRELATE_CHUNK]; /* of mixed rows */
 	uint8_t kind[SL_CORRELATE_ROWS];
-	int64_t sum[SL_CORRELATE_ROWS][SL_CORRELATE_CHUNK]; /* of each span, clean pixels */
-	int64_t products[4][SL_CORRELATE_CHUNK];	    /* or int32_t, as many */
+	/* Of each span's clean pixels, in all rows before. */
+	int64_t sum[SL_CORRELATE_ROWS + 1][SL_CORRELATE_CHUNK];
+	int32_t before[SL_CORRELATE_CHUNK];	 /* the sample before the first fresh one */
+	int64_t products[4][SL_CORRELATE_CHUNK]; /* or int32_t, as many */
 
 	struct sl_correlate_span span[SL_CORRELATE_CHUNK];
 	uint8_t is_dirty[SL_CORRELATE_CHUNK];
