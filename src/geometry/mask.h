@@ -17,8 +17,8 @@
 /* Sets mask [module][pixel] where the file does; g: with its layout resolved. */
 int sl_mask_read(const char *text, const struct sl_geometry *geometry, uint8_t *mask);
 
-/* Numbers of regions, label [module][pixel]: whole numbers, 0 where a pixel has none. The same kinds
- * of files and shapes. `who`: the option, for messages. */
+/* Numbers of regions, label [module][pixel]: whole numbers, 0 where a pixel has none. The same
+ * kinds of files and shapes. `who`: the option, for messages. */
 int sl_labels_read(const char *text, const char *who, const struct sl_geometry *geometry,
 		   uint32_t *label);
 

@@ -3,7 +3,8 @@
  *   g2(region, lag) = <I(t) I(t + lag)> / (<I(t)> <I(t + lag)>)
  *
  * each mean over all pairs of the region's pixels: symmetric, as each of the two factors has the
- * samples that are in the pairs. That is the normalisation of scikit-beam's multi_tau_auto_corr(). */
+ * samples that are in the pairs. That is the normalisation of multi_tau_auto_corr() of scikit-beam.
+ */
 #include <math.h>
 
 #include "stage/correlate/correlate.h"
