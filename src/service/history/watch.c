@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,6 +52,23 @@ static unsigned look_for_new(struct sl_history *h, uint64_t *fresh, unsigned mos
 
 /* ---- without it ---- */
 
+/* Its folder is there, and no lock yet. After MADE_S it never becomes a run: the session that made it
+ * has gone. */
+static bool is_being_made(const struct sl_history *h, uint64_t run)
+{
+	int folder = sl_history_open_run(h, run);
+	struct timespec now;
+	struct stat st;
+	bool young;
+
+	if (folder < 0)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	young = !fstat(folder, &st) && now.tv_sec - st.st_ctim.tv_sec < MADE_S;
+	close(folder);
+	return young;
+}
+
 /* A run that is over already when it is first seen has ended between two looks; at the first look
  * that is history. */
 static void meet(struct sl_history *h, uint64_t run, bool first)
@@ -58,8 +77,10 @@ static void meet(struct sl_history *h, uint64_t run, bool first)
 
 	if (state == SL_RUN_ENDED && !first)
 		sl_history_publish(h, run);
+	if (state == SL_RUN_NONE && !is_being_made(h, run))
+		return;
 	pthread_mutex_lock(&h->lock);
-	if (state == SL_RUN_LIVES || (state == SL_RUN_NONE && !first))
+	if (state == SL_RUN_LIVES || state == SL_RUN_NONE)
 		add_live(h, run);
 	else if (state == SL_RUN_CRASHED)
 		sl_history_to_recover(h, run);
@@ -75,8 +96,8 @@ static bool has_ended(struct sl_history *h, uint64_t run)
 
 	if (state == SL_RUN_LIVES)
 		return false;
-	if (state == SL_RUN_NONE) /* being made just now; or it could not begin, and is removed */
-		return sl_history_open_run(h, run) < 0;
+	if (state == SL_RUN_NONE)
+		return !is_being_made(h, run);
 	if (state == SL_RUN_CRASHED) {
 		pthread_mutex_lock(&h->lock);
 		sl_history_to_recover(h, run);

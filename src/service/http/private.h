@@ -90,7 +90,8 @@ struct sl_audit {
 	char *line[SL_AUDIT_LINES]; /* a ring */
 	unsigned first, n;
 	bool stop;
-	uint64_t lost; /* lines that found no room, or could not be written */
+	uint64_t lost;	  /* lines that found no room, or could not be written */
+	uint64_t missing; /* those of them that could not be written since the last one that was */
 	char path[1024];
 	int fd;
 	uint64_t bytes;
