@@ -150,7 +150,7 @@ def nothing_is_left(service):
 def killed(folder):
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
-    print(f"# note: seed {seed}", flush=True)
+    print(f"# seed {seed}", flush=True)
     with serving(folder) as service:
         sections = {**TO_A_FILE, "sinks": [*TO_A_FILE["sinks"], "verify"], "stages": ["copy"]}
         service.begin("steady", detector=FRAMES, **sections)

@@ -20,6 +20,11 @@ LONG = "SLUICE_LONG" in os.environ
 REQUEST = f"GET {API} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
+def note(text):
+    """Figures are worth reading after the long cases alone."""
+    print(f"# note: {text}" if LONG else f"# {text}", flush=True)
+
+
 def resident_kB(pid):
     return int(next(line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
 
@@ -147,7 +152,7 @@ def slow(folder):
                         pass  # it was cut just now
                 if name not in ended and not is_held(service, client):
                     ended[name] = round(time.monotonic() - began)
-        print(f"# note: cut after (s): {ended}", flush=True)
+        note(f"cut after (s): {ended}")
         for name, least, most in (("head", 15, 40), ("body", 50, 90), ("idle", 20, 60), ("reader", 20, 150)):
             check(least < ended.get(name, 0) < most, f"the client '{name}' should be cut after {least} to {most} s: {ended}")
         equal(service.raw("GET", API).status, 200, "status")
@@ -190,8 +195,8 @@ class Viewers:
 
 
 def cpu_s(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Of all its threads, to the nanosecond: ticks are too coarse for what a service uses."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()) * 1e-9
 
 
 class Use:
@@ -225,22 +230,22 @@ def with_viewers(service, streams, stalled, images, seconds):
     viewers = Viewers(service, streams, stalled, images)
     try:
         wait_for("events and images", lambda: (c := viewers.counts())["events"]["least"] > 2 and (not images or c["images"]["least"] > 0))
-        time.sleep(seconds / 4)
+        time.sleep(2)  # buffers of stalled viewers fill
         first, before = Use(service), viewers.counts()
         time.sleep(seconds)
+        wait_for("more of both", lambda: (c := viewers.counts())["events"]["least"] > before["events"]["least"]
+                 and (not images or c["images"]["least"] > before["images"]["least"]))
         last, after = Use(service), viewers.counts()
         status = end(service)
     finally:
         viewers.end()
     took = after["seconds"] - before["seconds"]
-    print(f"# note: {streams} streams, {stalled} of them stalled, {images} image viewers, {took:.0f} s: the slowest got {after['events']['least']} events and "
+    note(f"{streams} streams, {stalled} of them stalled, {images} image viewers, {took:.0f} s: the slowest got {after['events']['least']} events and "
           f"{after['images']['least']} images, {after['events']['missed']} events were missed; the viewers used {100 * (after['cpu_s'] - before['cpu_s']) / took:.1f} % "
-          f"of a cpu", flush=True)
+          f"of a cpu")
     for name in first.pids:
-        print(f"# note: {name}: {100 * (last.cpu_s[name] - first.cpu_s[name]) / took:.1f} % of a cpu, {first.kB[name]} kB, then {last.kB[name]} kB", flush=True)
+        note(f"{name}: {100 * (last.cpu_s[name] - first.cpu_s[name]) / took:.1f} % of a cpu, {first.kB[name]} kB, then {last.kB[name]} kB")
         check(last.kB[name] < 1.2 * first.kB[name] + 5000, f"memory of {name}: {first.kB[name]} kB, then {last.kB[name]} kB")
-    check(after["events"]["least"] > before["events"]["least"], "a viewer got no event")
-    check(not images or after["images"]["least"] > before["images"]["least"], f"a viewer got no image: {after['images']}")
     return status
 
 
@@ -264,18 +269,15 @@ def viewers_many(folder):
         put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector={**detector, "frame_rate_Hz": 0})
         free = alone(service, 10)
         rate = int(free["frames"]["settled"] / ((free["ended_unix_ns"] - free["started_unix_ns"]) * 1e-9) / 2)
-        print(f"# note: half of the free rate is {rate} frames/s; load {os.getloadavg()[0]:.1f}", flush=True)
+        note(f"half of the free rate is {rate} frames/s; load {os.getloadavg()[0]:.1f}")
         put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector={**detector, "frame_rate_Hz": rate})
-        hops, limit_ns = ("assemble", "process", "sink"), 200000  # less than that is the scheduler's
-        before = alone(service, 20)
-        together = with_viewers(service, 200, 10, 10, 20)
-        after = alone(service, 20)
-        for hop in hops:
-            p50, p99 = ([status["latency_ns"][hop][quantile] / 1e3 for status in (before, together, after)] for quantile in ("p50", "p99"))
-            print(f"# note: {hop}: p99 {p99[0]:.0f} us alone, {p99[1]:.0f} us with viewers, {p99[2]:.0f} us alone again (p50 {p50[0]:.0f}, {p50[1]:.0f}, "
-                  f"{p50[2]:.0f} us); load {os.getloadavg()[0]:.1f}", flush=True)
-        worst = {hop: max(before["latency_ns"][hop]["p99"], after["latency_ns"][hop]["p99"], limit_ns) for hop in hops}
-        check(all(together["latency_ns"][hop]["p99"] < 2 * worst[hop] for hop in hops), "hops are slower with viewers")
+        pairs = [(alone(service, 10), with_viewers(service, 200, 10, 10, 10)) for _ in range(5)]
+        for hop in ("assemble", "process", "sink"):
+            alone_us, with_us = (sorted(pair[i]["latency_ns"][hop]["p99"] / 1e3 for pair in pairs) for i in (0, 1))
+            note(f"{hop}: p99 {alone_us[2]:.0f} us alone, {with_us[2]:.0f} us with viewers: medians of {', '.join(f'{us:.0f}' for us in alone_us)} "
+                 f"and {', '.join(f'{us:.0f}' for us in with_us)}; load {os.getloadavg()[0]:.1f}")
+            # Less than 0.2 ms is the scheduler's; a busy host gives single runs ten times as much.
+            check(with_us[2] < 2 * max(alone_us[2], 200), f"the hop {hop} is slower with viewers")
 
 
 if __name__ == "__main__":
