@@ -52,8 +52,8 @@ static unsigned look_for_new(struct sl_history *h, uint64_t *fresh, unsigned mos
 
 /* ---- without it ---- */
 
-/* Its folder is there, and no lock yet. After MADE_S it never becomes a run: the session that made it
- * has gone. */
+/* Its folder is there, and no lock yet. After MADE_S it never becomes a run: the session that made
+ * it has gone. */
 static bool is_being_made(const struct sl_history *h, uint64_t run)
 {
 	int folder = sl_history_open_run(h, run);

@@ -394,8 +394,8 @@ static const char once[] = "def once():\n"
 			   "    except FileExistsError: return False\n"
 			   "    return True\n";
 
-/* deadline_ms: NULL: none that a busy host could miss; otherwise frames before that one may be late,
- * too, and processes be started again for it. */
+/* deadline_ms: NULL: none that a busy host could miss; otherwise frames before that one may be
+ * late, too, and processes be started again for it. */
 static void check_comes_back(const char *act, const char *says, const char *deadline_ms)
 {
 	static char text[2048];
