@@ -184,6 +184,7 @@ export class ImagePanel {
 
 	age() {
 		const image = this.view.image, reason = this.reason(), session = store.session(this.name);
+		this.element.classList.toggle("bare", !image);
 		const run = store.runOf(session);
 		if (!image) {
 			this.past(["ended", "configured", "fault"].includes(session?.state) ? run : 0);

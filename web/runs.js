@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import {dialog} from "./dialogs.js";
 import {h, icon, replace, text} from "./dom.js";
-import {count, duration, fileName, moment, percent, plural, quantity} from "./format.js";
+import {count, duration, fileName, moment, percent, plural, quantity, sentence} from "./format.js";
 import {Hops} from "./hops.js";
 import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
@@ -44,7 +44,7 @@ export function card(run) {
 	return h("a", {class: `run-card panel ${RESULTS[resultOf(run)]?.[0] ?? ""}`, href: `#/run/${run.run}`},
 		h("div.frame", run.picture ? picture(`runs/${run.run}/picture.png`) : h("span.no-picture", run.state === "live" ? "live" : "no picture")),
 		h("div.run-text", h("div.line", h("b", `run ${run.run}`), h("span.spring"), pill(resultOf(run))), h("div.dim.clip", fileName(run.experiment)),
-			h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
+			run.frames !== null && h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
 }
 
 export class RunsPage {
@@ -90,14 +90,16 @@ export function empty() {
 const finding = ({sentence, proof, advice, command}) => h("article.cause", h("p.said", sentence), h("dl.pairs", proof.map(({name, value, unit}) => [h("dt", name.replaceAll("_", " ")), h("dd", unit === "bytes" ? quantity(value, "B") : `${tickText(value)} ${unit}`)])),
 	h("p.hint", h("b", "What to do: "), advice), command && h("pre", h("code", command)));
 
-/** What `sluice explain` says of a run, as elements; a run with transfers has an explanation for each. */
-export async function explanation(run) {
+/** What `sluice explain` says of a run or of a session, as elements; a run with transfers has an explanation for each. path: "runs/3",
+ *  "sessions/NAME"; folder: of the run, for the command that says it on its host. */
+export async function explanation(path, folder) {
 	try {
-		const said = await api.get(`runs/${run}/explain`);
+		const said = await api.get(`${path}/explain`);
 		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
 			one.lost > 0 && !one.has_flight && h("p.dim", "There is no flight record: this is what the ledger alone says.")]);
 	} catch (error) {
-		return [h("p", error.status === 404 ? "This service has no explanation of this run." : error.message)];
+		return [h("p", error.status === 404 ? "This service has no explanation of this run." : sentence(error.message)), folder ? [h("p", "On its host this command explains it:"), h("pre", h("code", `sluice explain ${folder}`))] :
+			h("p.dim", "The run has no folder that could be read.")];
 	}
 }
 
@@ -150,6 +152,7 @@ export class RunPage {
 		ledger?.show(run.ledger, true);
 		const hops = Object.entries(run.latency_us ?? {}).map(([name, hop]) => [name, {count: hop.count, p50: 1e3 * hop.p50, p99: 1e3 * hop.p99, max: 1e3 * hop.max}]);
 		this.hops.set(Object.fromEntries(hops));
+		this.folder = run.folder;
 		const crashed = run.state === "crashed", live = run.state === "live";
 		replace(this.body, h("div.line", h("h1", `Run ${this.number}`), pill(result), h("span.dim", RESULTS[result]?.[1] ?? ""), h("span.spring"), h("a.button", {href: "#/runs"}, "All runs")),
 			run.error && h("div.problem", icon("warning"), h("div", h("b", `${run.error.message} `), run.error.where && h("code", run.error.where), run.error.hint && ` ${run.error.hint}`)),
@@ -182,7 +185,7 @@ export class RunPage {
 	}
 
 	async explain() {
-		dialog(`Why did run ${this.number} lose frames?`, await explanation(this.number), {wide: true});
+		dialog(`Why did run ${this.number} lose frames?`, await explanation(`runs/${this.number}`, this.folder), {wide: true});
 	}
 }
 

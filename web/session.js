@@ -256,12 +256,9 @@ export class SessionPage {
 		this.update();
 	}
 
+	/** By the number of the run where it is one of our history, else by the session: another run may have that number here. */
 	async explain() {
-		const session = store.session(this.name), run = store.runOf(session) || (store.ours(session) && store.statuses.get(this.name)?.run);
-		if (run)
-			return dialog(`Why did run ${run} lose frames?`, await explanation(run), {wide: true});
-		const folder = session?.folder ?? store.statuses.get(this.name)?.folder;
-		dialog("Why were frames lost?", folder ? [h("p", "This run is not below the root of this service, which reads no other folders. On its host this command explains it:"), h("pre", h("code", `sluice explain ${folder}`))] :
-			[h("p", "This run has no folder: there is nothing that could be read. Start the session from this page, or with --root, and its next runs can be explained.")]);
+		const session = store.session(this.name), run = store.runOf(session), status = store.statuses.get(this.name);
+		dialog(run ? `Why did run ${run} lose frames?` : "Why were frames lost?", await explanation(run ? `runs/${run}` : api.session(this.name), session?.folder ?? status?.folder), {wide: true});
 	}
 }

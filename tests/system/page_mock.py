@@ -273,7 +273,7 @@ class Mock:
         self.lock = threading.RLock()
         self.images, self.role, self.token, self.calls, self.refusing = images(large), "configure", None, [], False
         self.experiments = [dict(experiment) for experiment in EXPERIMENTS]
-        self.sessions, self.runs, self.stalled, self.asked = {}, [], False, set()
+        self.sessions, self.runs, self.stalled, self.asked, self.explains = {}, [], False, set(), True
         self.at_once = self.most_at_once = self.images_sent = self.slow_s = 0  # of image requests
         self.history(0 if scene == "empty" else 7)
         getattr(self, f"scene_{scene}")(8 if large else 2)
@@ -447,6 +447,13 @@ class Mock:
         return {"state": session.state}
 
 
+def explanation(folder):
+    return {"schema": 1, "run": folder, "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
+        "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
+        "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
+        "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]}
+
+
 class Problem(Exception):
     def __init__(self, status, code, message, where=None, hint=None, errors=None):
         super().__init__(message)
@@ -594,6 +601,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
                 raise Problem(404, "not_found", "there is no share")
             n = session.element
             self.answer(200, {"element": n, "number": int(session.settled), "arrays": {"profile": {"type": "<f4", "shape": [3, 500], "unit": "", "data": service.images.profile(n)}, "profile_q": {"type": "<f4", "shape": [500], "unit": "1/nm", "data": service.images.profile(n)[:500]}}})
+        elif verb == "explain":
+            if not service.explains:
+                raise Problem(409, "state", f"'{session.name}' cannot be explained: it has neither a status nor a folder of its run")
+            self.answer(200, explanation(session.folder))
         else:
             self.answer(200, session.entry())
 
@@ -647,10 +658,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         elif what == "experiment":
             self.answer(200, b"detector:\n  kind: jungfrau          # jungfrau-demo.yaml:4\n  modules: 2              # jungfrau-demo.yaml:5\n", "text/yaml")
         elif what == "explain":
-            self.answer(200, {"schema": 1, "run": run["folder"], "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
-                "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
-                "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
-                "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]})
+            self.answer(200, explanation(run["folder"]))
         elif run["state"] != "over":
             self.answer(200, run)
         else:
