@@ -189,7 +189,7 @@ export class SessionPage {
 		const loss = lossOf(status.ledger.total), hop = wholeHop(status.latency_ns), {slots} = status.gauges;
 		const seconds = over && status.started_unix_ns ? (status.ended_unix_ns - status.started_unix_ns) / 1e9 : NaN;
 		const rate = over ? status.frames.settled / seconds : status.rates?.frames_per_s, bytes = over ? status.frames.pixel_bytes / seconds : status.rates?.bytes_per_s;
-		tiles.frames.set(...scaled(rate ?? NaN), over ? "mean of the run" : "now");
+		tiles.frames.set(...scaled(rate ?? NaN), over ? "mean of the run" : store.session(this.name)?.crashed ? "before the crash" : "now");
 		tiles.bytes.set(...scaled(bytes ?? NaN, "B/s"), `${quantity(status.frames.pixel_bytes, "B")} in all`);
 		const recent = history.columns.hits.at(-1), hits = status.state === "running" && Number.isFinite(recent) ? recent : (100 * status.frames.kept) / status.frames.settled;
 		tiles.hits.set(Number.isFinite(hits) ? digits(hits) : "\u2013", "%", `${count(status.frames.kept)} kept`);

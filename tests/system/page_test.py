@@ -257,7 +257,7 @@ def _(_folder):
     with page() as (browser, mock):
         browser.until(FRAME, "a frame")
         mock.crash()
-        browser.until("document.querySelector('.pill.crashed') && document.querySelector('.session.past')", "the crash")
+        browser.until("document.querySelector('.pill.crashed') && document.querySelector('.session.past') && document.querySelector('.tiles').innerText.includes('before the crash')", "the crash")
         browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('crashed')", "the image to be called old")
 
 
