@@ -100,6 +100,21 @@ static json_t *parameters_of(const struct sl_experiment *e)
 	return list;
 }
 
+char *sl_parameter_values_json(const struct sl_parameters *parameters)
+{
+	json_t *values = json_object();
+	char *text;
+
+	for (unsigned i = 0; parameters && i < parameters->n; i++) {
+		const struct sl_parameter *p = &parameters->parameter[i];
+
+		json_object_set_new(values, p->name, value_of(p, p->now));
+	}
+	text = json_dumps(values, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	json_decref(values);
+	return text;
+}
+
 /* ---- the rest ---- */
 
 static json_t *transfers_of(const struct sl_transfer_names *names)
