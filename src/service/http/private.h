@@ -54,6 +54,8 @@ struct sl_http_request {
 	char *query; /* NULL: it has none */
 	bool target_too_long;
 	char method[16];
+	const char *head; /* of libmicrohttpd: the request as it came, until its body comes */
+	bool old;	  /* HTTP/1.0 */
 	char from[SL_HTTP_FROM];
 	enum sl_role role;
 	const char *user;

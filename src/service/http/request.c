@@ -144,13 +144,23 @@ static void name_client(struct sl_http_request *r)
 			  sizeof(r->from));
 }
 
-static enum MHD_Result begin(struct sl_http_request *r, const char *method)
+/* A body that is not read would be taken for the next request of the connection. */
+static enum MHD_Result refuse(struct sl_http_request *r)
+{
+	if (sl_http_header(r, "Content-Length") || sl_http_header(r, "Transfer-Encoding"))
+		sl_http_answer_header(r, "Connection", "close");
+	return queue(r);
+}
+
+static enum MHD_Result begin(struct sl_http_request *r, const char *method, const char *version)
 {
 	r->seen = true;
+	r->head = method;
+	r->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
 	snprintf(r->method, sizeof(r->method), "%s", method);
 	name_client(r);
 	sl_http_connection_limit(&r->server->connections, r->of, BODY_S);
-	return sl_http_admit(r) ? MHD_YES : queue(r);
+	return sl_http_admit(r) ? MHD_YES : refuse(r);
 }
 
 static bool make_room(struct sl_http_request *r, size_t bytes)
@@ -261,7 +271,7 @@ enum MHD_Result sl_http_access(void *server, struct MHD_Connection *connection, 
 	if (!r)
 		return MHD_NO;
 	if (!r->seen)
-		return begin(r, method);
+		return begin(r, method, version);
 	*bytes = 0;
 	if (n)
 		return take(r, data, n);
