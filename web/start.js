@@ -46,7 +46,7 @@ function problems(box, error) {
 /** The form for one experiment; done(values, name) does it. */
 function form(experiment, {action, withName}, done) {
 	const fields = (experiment.parameters ?? []).map(field);
-	const called = withName ? h("input", {id: "session-name", type: "text", placeholder: experiment.name, pattern: "[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,62}", title: "1 to 63 of A-Z a-z 0-9 . _ -, no dot at the beginning"}) : null;
+	const called = withName ? h("input", {id: "session-name", type: "text", placeholder: experiment.name, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]{0,62}", title: "1 to 63 of A-Z a-z 0-9 . _ -, no . or - at the beginning"}) : null;
 	const box = h("div.problems", {role: "alert", hidden: true});
 	const button = h("button.button.primary", {type: "submit"}, action);
 	return h("form.start", {onsubmit: async (event) => {

@@ -56,6 +56,8 @@ static void meet(struct sl_history *h, uint64_t run, bool first)
 {
 	enum sl_run_state state = sl_history_state(h, run);
 
+	if (state == SL_RUN_ENDED)
+		sl_history_end_seen(h, run, false);
 	if (state == SL_RUN_ENDED && !first)
 		sl_history_publish(h, run);
 	pthread_mutex_lock(&h->lock);
@@ -73,8 +75,12 @@ static bool has_ended(struct sl_history *h, uint64_t run)
 {
 	enum sl_run_state state = sl_history_state(h, run);
 
-	if (state == SL_RUN_LIVES)
+	if (state == SL_RUN_LIVES) {
+		sl_history_see(h, run);
 		return false;
+	}
+	if (state != SL_RUN_NONE)
+		sl_history_end_seen(h, run, state == SL_RUN_CRASHED);
 	if (state == SL_RUN_NONE) /* being made just now; or it could not begin, and is removed */
 		return sl_history_open_run(h, run) < 0;
 	if (state == SL_RUN_CRASHED) {
@@ -129,15 +135,23 @@ void *sl_history_watch(void *arg)
 	look(h, true);
 	while (rest(h))
 		look(h, false);
+	sl_history_close_seen(h);
 	return NULL;
 }
 
 /* ---- open and close ---- */
 
+static void make_below(const struct sl_history *h, const char *name)
+{
+	char folder[1100];
+
+	snprintf(folder, sizeof(folder), "%s/%s", h->own, name);
+	mkdir(folder, 0700);
+}
+
 int sl_history_open(const struct sl_history_options *o, struct sl_history **history)
 {
 	struct sl_history *h = calloc(1, sizeof(*h));
-	char folder[1100];
 	pthread_condattr_t attributes;
 	int err;
 
@@ -148,8 +162,10 @@ int sl_history_open(const struct sl_history_options *o, struct sl_history **hist
 	snprintf(h->own, sizeof(h->own), "%s", o->own);
 	h->recovers = o->recover;
 	h->events = o->events;
-	snprintf(folder, sizeof(folder), "%s/recovered", h->own);
-	mkdir(folder, 0700);
+	h->status_of = o->status_of;
+	h->arg = o->arg;
+	make_below(h, "recovered");
+	make_below(h, "seen");
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

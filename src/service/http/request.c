@@ -2,6 +2,7 @@
  * it ends. */
 #include <arpa/inet.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +229,14 @@ void sl_http_resume(struct sl_http_request *r)
 
 	atomic_store(&r->ready, true); /* pairs with the load in sl_http_access() */
 	MHD_resume_connection(connection);
+}
+
+/* libmicrohttpd does not look at a connection that is suspended, nor close it. */
+bool sl_http_client_is_gone(const struct sl_http_request *r)
+{
+	struct pollfd fd = {.fd = r->of ? r->of->fd : -1, .events = POLLRDHUP};
+
+	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 void sl_http_finish(struct sl_http_request *r)
