@@ -8,10 +8,11 @@
 #include "base/thread.h"
 #include "service/action.h"
 #include "service/parts.h"
+#include "service/shared_status.h"
 #include "telegram/telegram.h"
 
 /* Telegrams at a time; of these so many may have requests that wait: the rest is for others. */
-enum { AT_ONCE = 64, WAITING = 56 };
+enum { AT_ONCE = SL_SHARED_STATUS_CALLERS, WAITING = 56 };
 
 /* A telegram that waits for the end of a run holds no worker: it has a thread. */
 struct carrier {
@@ -26,6 +27,7 @@ struct sl_telegrams {
 	pthread_cond_t changed;
 	bool ends;
 	unsigned waiting;
+	struct sl_shared_status *shared;
 	struct carrier carrier[AT_ONCE];
 };
 
@@ -122,7 +124,10 @@ static int call(void *arg, const struct sl_telegram_request *r, char *state, jso
 
 static int status(void *arg, const char *name, json_t **status_of, struct sl_remote_error *error)
 {
-	return sl_telegram_local.status(NULL, name, status_of, error);
+	const struct carrier *c = arg;
+
+	return sl_shared_status_ask(c->all->shared, name, sl_telegram_local.status, status_of,
+				    error);
 }
 
 /* The service ends, or the client does not wait any more. */
@@ -281,6 +286,11 @@ int sl_telegrams_open(struct sl_service *service, struct sl_telegrams **telegram
 
 	if (!all)
 		return -ENOMEM;
+	all->shared = sl_shared_status_open();
+	if (!all->shared) {
+		free(all);
+		return -ENOMEM;
+	}
 	all->service = service;
 	pthread_mutex_init(&all->lock, NULL);
 	pthread_cond_init(&all->changed, NULL);
@@ -309,6 +319,7 @@ void sl_telegrams_close(struct sl_telegrams *all)
 	if (!all)
 		return;
 	sl_telegrams_end(all);
+	sl_shared_status_close(all->shared);
 	pthread_cond_destroy(&all->changed);
 	pthread_mutex_destroy(&all->lock);
 	free(all);

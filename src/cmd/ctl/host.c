@@ -269,7 +269,7 @@ static int do_verb(struct call *c, const char *name, const char *verb, const cha
 	if (!strcmp(verb, "watch"))
 		return do_watch(c, name);
 	snprintf(path, sizeof(path), API "/sessions/%s/%s", name, verb);
-	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") ||
+	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") || !strcmp(verb, "explain") ||
 	    (!strcmp(verb, "metadata") && !words))
 		return call(c, "GET", path, NULL, NULL, 0);
 	if (!strcmp(verb, "metadata")) {
