@@ -70,18 +70,29 @@ static void get_of_run(void *arg, struct sl_http_request *r)
 
 /* ---- of a session, whatever its root ---- */
 
-/* Its run under way, or the last one; after a crash by what lies in the run's folder. */
+static bool has_a_run_under_way(const json_t *session)
+{
+	static const char *const states[] = {"armed", "running", "paused", "stopping"};
+	const char *state = json_string_value(json_object_get(session, "state"));
+
+	for (size_t i = 0; state && i < sizeof(states) / sizeof(*states); i++)
+		if (!strcmp(state, states[i]))
+			return true;
+	return false;
+}
+
+/* Its run under way; or the last one, by the run's folder where it has one. */
 static json_t *of_session(const json_t *session, const char *name, char why[WHY])
 {
 	const char *folder = json_string_value(json_object_get(session, "folder"));
-	json_t *status = json_object_get(session, "status");
+	json_t *status = json_object_get(session, "status"), *json = NULL;
 
-	if (json_is_object(status))
-		return of_status(name, status, why);
-	if (folder)
-		return of_folder(folder, why);
 	snprintf(why, WHY, "it has neither a status nor a folder of its run");
-	return NULL;
+	if (folder && !has_a_run_under_way(session))
+		json = of_folder(folder, why);
+	if (!json && json_is_object(status))
+		json = of_status(name, status, why);
+	return json;
 }
 
 static void get_of_session(void *arg, struct sl_http_request *r)

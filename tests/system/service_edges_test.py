@@ -192,7 +192,7 @@ def sockets(folder):
 
 def damage(service, name, **detector):
     """A run over UDP of which the front end leaves packets out."""
-    put_experiment(service, name, detector={"rows": 64, "columns": 256, **detector}, link={"kind": "udp"}, frontend={"drop": 0.3, "fault_seed": 5}, sinks=["null"])
+    put_experiment(service, name, detector={"rows": 64, "columns": 256, **detector}, link={"kind": "udp"}, frontend={"drop": 0.15, "fault_seed": 5}, sinks=["null"])
     service.ask("POST", "/sessions", {"experiment": name}, status=201)
     service.ask("POST", f"/sessions/{name}/start", status=202)
 
@@ -224,11 +224,9 @@ def damaged(folder):
         said = service.get("/runs/1/explain")
         equal((said["lost"], said["sent"]), (bad, 2 * FRAMES), "what explain says")
         local = run("explain", service.root / "000001", folder=folder).out()
+        check(f"{bad} of {2 * FRAMES} module-frames were lost or damaged." in local, local)
         for words in (("run", "1", "explain"), ("demo", "explain")):
-            text = ctl(service, folder, *words)
-            check(f"{bad} of {2 * FRAMES} module-frames were lost or damaged." in text, text)
-            check(said["causes"][0]["sentence"] in text and said["causes"][0]["advice"] in text, text)
-            check(text.splitlines()[2:6:3] == local.splitlines()[2:6:3] or said["causes"][0]["sentence"] in local, f"as sluice explain: {local}")
+            equal(ctl(service, folder, *words), local, "as sluice explain says it")
             equal(json.loads(ctl(service, folder, *words, "--json"))["cause"], said["cause"], "as JSON")
         equal(service.get("/sessions/demo/explain")["lost"], bad, "of the session")
         equal(service.ask("GET", "/sessions/absent/explain").code, "not_found", "of one that is not there")

@@ -162,32 +162,75 @@ static void print_check(FILE *out, const json_t *json)
 		fprintf(out, "no mistake\n");
 }
 
-/* As `sluice explain` says it. */
+/* ---- explanations: the same words as those of `sluice explain` ---- */
+
+static void print_best_cause(FILE *out, const json_t *best)
+{
+	const json_t *proof;
+	size_t i;
+
+	fprintf(out, "%s\n\n", text_of(best, "sentence"));
+	json_array_foreach(json_object_get(best, "proof"), i, proof)
+		fprintf(out, "  %-28s %.6g%s%s\n", text_of(proof, "name"),
+			json_number_value(json_object_get(proof, "value")),
+			text_of(proof, "unit")[0] ? " " : "", text_of(proof, "unit"));
+	fprintf(out, "\nTo mend it: %s\n", text_of(best, "advice"));
+	if (text_of(best, "command")[0])
+		fprintf(out, "\n    %s\n", text_of(best, "command"));
+}
+
+/* Whether it is the first cause of its group of losses. */
+static bool is_first(const json_t *causes, size_t cause)
+{
+	const char *group = text_of(json_array_get(causes, cause), "group");
+
+	for (size_t i = 0; i < cause; i++)
+		if (!strcmp(text_of(json_array_get(causes, i), "group"), group))
+			return false;
+	return true;
+}
+
+static void print_other_causes(FILE *out, const json_t *causes, bool first, const char *lead)
+{
+	const char *best = text_of(json_array_get(causes, 0), "cause");
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(causes, i, one)
+	{
+		if (!strcmp(text_of(one, "cause"), best) || is_first(causes, i) != first)
+			continue;
+		fprintf(out, "%s  %s (%lld module-frames): %s\n", lead, text_of(one, "cause"),
+			(long long)json_integer_value(json_object_get(one, "module_frames")),
+			text_of(one, "sentence"));
+		lead = "";
+	}
+}
+
 static void print_one_explanation(FILE *out, const json_t *one)
 {
-	const json_t *cause, *best = json_array_get(json_object_get(one, "causes"), 0);
-	const char *transfer = text_of(one, "transfer"), *command = text_of(best, "command");
+	const json_t *causes = json_object_get(one, "causes");
+	const char *run = text_of(one, "run"), *transfer = text_of(one, "transfer");
 	long long lost = json_integer_value(json_object_get(one, "lost")),
 		  sent = json_integer_value(json_object_get(one, "sent"));
 	const char *so_far = json_is_true(json_object_get(one, "live")) ? " so far" : "";
-	size_t i;
 
-	fprintf(out, "%s%s%s: ", text_of(one, "run"), transfer[0] ? ", transfer " : "", transfer);
+	if (run[0])
+		fprintf(out, "%s%s%s: ", run, transfer[0] ? ", transfer " : "", transfer);
 	if (!lost) {
 		fprintf(out, "nothing was lost%s: %lld module-frames were sent.\n", so_far, sent);
 		return;
 	}
 	fprintf(out, "%lld of %lld module-frames were lost or damaged%s.\n\n", lost, sent, so_far);
-	if (!best) {
+	if (!json_array_size(causes)) {
 		fprintf(out, "The cause is not known. Looked at: %s.\n", text_of(one, "looked_at"));
 		return;
 	}
-	fprintf(out, "%s\n\nTo mend it: %s\n", text_of(best, "sentence"), text_of(best, "advice"));
-	if (command[0])
-		fprintf(out, "\n    %s\n", command);
-	json_array_foreach(json_object_get(one, "causes"), i, cause) if (i)
-		fprintf(out, "%s  %s: %s\n", i == 1 ? "\nAlso, or less likely:\n" : "",
-			text_of(cause, "cause"), text_of(cause, "sentence"));
+	print_best_cause(out, json_array_get(causes, 0));
+	print_other_causes(out, causes, true, "\nAlso:\n");
+	print_other_causes(out, causes, false, "\nLess likely:\n");
+	if (!json_is_true(json_object_get(one, "has_flight")))
+		fprintf(out, "\nThere is no flight record: this is what the ledger alone says.\n");
 }
 
 static void print_explanation(FILE *out, const json_t *json)
