@@ -142,12 +142,13 @@ static bool has_systemd(void)
 static int check_sockets(void)
 {
 	char why[SL_REGISTRY_PATH + 100] = "";
-	int folder, err = sl_registry_open(true, &folder, why, sizeof(why));
+	int folder, err = sl_registry_open(false, &folder, why, sizeof(why));
 
-	if (err)
-		sl_error("the folder of sockets of sessions (SLUICE_RUN_DIR): %s", why);
-	else
+	if (!err)
 		close(folder);
+	if (!err || err == -ENOENT) /* the first session makes it */
+		return 0;
+	sl_error("the folder of sockets of sessions (SLUICE_RUN_DIR): %s", why);
 	return err;
 }
 

@@ -130,6 +130,11 @@ def names(folder):
         for name in (long, "demo.v2"):
             equal(service.ask("POST", "/sessions", {"experiment": name}, status=201).json["name"], name, "a session has the name of its experiment")
         equal(service.ask("POST", "/sessions", {"experiment": long}, status=201).json["name"], long[:60] + "-2", "the next one")
+        odd = experiment(folder, name="\xe9.yaml", control={"port": 0})
+        session = Program("session", odd, "--root", folder / "more", folder=folder)
+        wait_for("its session", lambda: service.ask("GET", "/sessions/_-").status == 200)
+        equal(run("ctl", "_-", "close", "--wait", folder=folder).process.returncode, 0, "a session of an odd file can be addressed")
+        session.wait()
         run_fails("session", service.experiments / "demo.v2.yaml", "--root", folder / "more", "--name", "-y", folder=folder)
 
 
