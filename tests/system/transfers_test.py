@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """transfers_test.py - several streams leave one detector side by side, each to a receiver of its own."""
+# with sanitizers in check-long
 
 import json
 import os
