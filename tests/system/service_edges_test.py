@@ -182,6 +182,7 @@ def sockets(folder):
         os.environ["SLUICE_RUN_DIR"] = before or ""
     with serving(folder) as service:
         put_experiment(service, "demo")
+        service.sockets.mkdir(exist_ok=True)
         service.sockets.chmod(0o755)
         answer = service.ask("POST", "/sessions", {"experiment": "demo"}, status=503)
         equal(answer.code, "access", "the code")

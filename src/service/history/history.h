@@ -5,9 +5,10 @@
  *            killed. One thread looks at the root twice a second: for new runs, and for those that
  *            end. Another one recovers the files of crashed runs, one after another, with `sluice
  *            recover` as a child of low priority; what that said is kept in
- *            ROOT/.service/recovered/NNNNNN.json. The last status that was seen of a run that lives is
- *            kept in ROOT/.service/seen, at most 5 s old: if it crashes, these are its counts. Rows of runs that are over are kept in memory.
- *            Events:    "run": the row of a run that has ended, crashed or was recovered.
+ *            ROOT/.service/recovered/NNNNNN.json. The last status that was seen of a run that
+ *            lives is kept in ROOT/.service/seen, at most 5 s old: if the run crashes, these are
+ *            its counts. Rows of runs that are over are kept in memory.
+ * Events:    "run": the row of a run that has ended, crashed or was recovered.
  * Threads:   any thread asks; reads files. Not for the thread of bytes.
  * Ownership: JSON objects are references of the caller. */
 #ifndef SL_SERVICE_HISTORY_H

@@ -1,5 +1,5 @@
-/* private.h - the history between its files: runs.c lists and rows, watch.c what changes, seen.c what
- * was seen of live runs, recover.c after crashes. */
+/* private.h - the history between its files: runs.c lists and rows, watch.c what changes, seen.c
+ * what was seen of live runs, recover.c after crashes. */
 #ifndef SL_SERVICE_HISTORY_PRIVATE_H
 #define SL_SERVICE_HISTORY_PRIVATE_H
 

@@ -105,6 +105,7 @@ struct sl_http_server {
 	const struct sl_http_route *const *routes;
 	struct sl_http_connections connections;
 	struct sl_http_workers workers;
+	_Atomic unsigned owed; /* requests whose answers are set, and not sent yet */
 	struct sl_audit audit;
 	bool audited;
 	struct sl_tokens tokens; /* n 0: loopback clients may do everything */

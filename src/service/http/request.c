@@ -67,6 +67,8 @@ void sl_http_end(void *server, struct MHD_Connection *connection, void **context
 	if (!r)
 		return;
 	*context = NULL;
+	if (atomic_load(&r->ready))
+		atomic_fetch_sub(&r->server->owed, 1);
 	sl_http_connection_limit(&r->server->connections, r->of, NEXT_S);
 	sl_http_answer_none(r);
 	free(r->body);
@@ -227,7 +229,8 @@ void sl_http_resume(struct sl_http_request *r)
 {
 	struct MHD_Connection *connection = r->connection;
 
-	atomic_store(&r->ready, true); /* pairs with the load in sl_http_access() */
+	atomic_fetch_add(&r->server->owed, 1); /* sl_http_end() takes it back */
+	atomic_store(&r->ready, true);	       /* pairs with the load in sl_http_access() */
 	MHD_resume_connection(connection);
 }
 
