@@ -58,6 +58,8 @@ static void meet(struct sl_history *h, uint64_t run, bool first)
 
 	if (state == SL_RUN_ENDED)
 		sl_history_end_seen(h, run, false);
+	else if (state == SL_RUN_LIVES)
+		sl_history_see(h, run);
 	if (state == SL_RUN_ENDED && !first)
 		sl_history_publish(h, run);
 	pthread_mutex_lock(&h->lock);
