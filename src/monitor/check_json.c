@@ -19,13 +19,23 @@ static json_t *text_or_null(const char *text)
 	return text[0] ? sl_json_text(text) : json_null();
 }
 
-/* The number behind the last colon of "FILE:LINE". */
+/* Where ":NUMBER" at the end of [where, end) begins; NULL: it has none. */
+static const char *number_before(const char *where, const char *end)
+{
+	const char *digits = end;
+
+	while (digits > where && isdigit((unsigned char)digits[-1]))
+		digits--;
+	return digits < end && digits > where + 1 && digits[-1] == ':' ? digits - 1 : NULL;
+}
+
+/* The line of "FILE:LINE" or "FILE:LINE:COLUMN". */
 static json_t *line_of(const char *where)
 {
-	const char *colon = strrchr(where, ':');
+	const char *last = number_before(where, where + strlen(where));
+	const char *line = last ? number_before(where, last) : NULL;
 
-	return colon && isdigit((unsigned char)colon[1]) ? json_integer(atoll(colon + 1))
-							 : json_null();
+	return last ? json_integer(atoll((line ? line : last) + 1)) : json_null();
 }
 
 static json_t *lines_of(const struct sl_check *c, enum sl_log_level level)

@@ -134,6 +134,7 @@ def sessions(service):
     service.until("demo", "paused")
     service.ask("POST", "/sessions/demo/resume", status=202)
     service.until("demo", "running")
+    equal(service.get("/sessions/demo/explain")["lost"], 0, "what explain says of the run under way")
     ledger = service.get("/sessions/demo/ledger")
     equal(ledger["words"], [], "causes of a run that loses nothing")
     equal(service.ask("POST", "/sessions/demo/stop", {"reason": "much too long a reason"}).status, 400, "a long reason")

@@ -151,7 +151,6 @@ static json_t *run_text(struct sl_experiments *x, const char *name, const char *
 	return found;
 }
 
-/* By its whole path: a name may begin with '-'. */
 static json_t *run_file(struct sl_experiments *x, const char *name, const char *const *set,
 			size_t sets, enum sl_distrust distrust)
 {

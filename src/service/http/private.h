@@ -54,6 +54,8 @@ struct sl_http_request {
 	char *query; /* NULL: it has none */
 	bool target_too_long;
 	char method[16];
+	const char *head; /* of libmicrohttpd: the request as it came, until its body comes */
+	bool old;	  /* HTTP/1.0 */
 	char from[SL_HTTP_FROM];
 	enum sl_role role;
 	const char *user;
@@ -104,6 +106,7 @@ struct sl_http_server {
 	const struct sl_http_route *const *routes;
 	struct sl_http_connections connections;
 	struct sl_http_workers workers;
+	_Atomic unsigned owed; /* requests whose answers are set, and not sent yet */
 	struct sl_audit audit;
 	bool audited;
 	struct sl_tokens tokens; /* n 0: loopback clients may do everything */
