@@ -135,10 +135,12 @@ sl_rule_fn sl_rule_overrun_policy, sl_rule_slow_sink_room, sl_rule_stopped_room,
 sl_rule_fn sl_rule_full_disk, sl_rule_disk_quota, sl_rule_file_size_limit, sl_rule_failed_sink,
 	sl_rule_slow_disk; /* sinks */
 
-void sl_say(struct sl_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_advise(struct sl_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_command(struct sl_finding *f, const char *format, ...)
+void sl_finding_say(struct sl_finding *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void sl_prove(struct sl_finding *f, const char *name, double value, const char *unit);
+void sl_finding_advise(struct sl_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void sl_finding_command(struct sl_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void sl_finding_prove(struct sl_finding *f, const char *name, double value, const char *unit);
 
 #endif

@@ -16,6 +16,9 @@ struct sl_session_hooks {
 	/* The run folder that the program which started this one has made, as
 	 * sl_run_folder_give() writes it. NULL: the options' root has a new one. */
 	const char *folder;
+	/* Where a flight record goes beside, in the place of the summary; "": nowhere. NULL: the
+	 * summary's place. */
+	const char *flight;
 	bool probe;  /* try plug-ins in another process before the first run */
 	bool report; /* the front end that is started prints one, too */
 	bool still;  /* do not log what is waited for */

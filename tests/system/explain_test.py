@@ -351,6 +351,12 @@ def _(folder):
     equal(left_behind(folder / "both/000001"), [f"flight.{name}.{ending}" for name in transfers for ending in ("json", "pcapng")], "files")
     said = explained(folder, folder / "both/000001")
     equal([(t["transfer"], t["cause"]) for t in said["transfers"]], [("one", "lossy_cable"), ("two", "lossy_cable")], "causes")
+    done = Program("run", path, "--summary", folder / "all.json", "--still", folder=folder).ends(2)
+    equal(left_behind(folder), [f"all.{name}.flight.{ending}" for name in transfers for ending in ("json", "pcapng")], "files beside a summary")
+    said = explained(folder, folder / "all.json")
+    equal([(t["transfer"], t["cause"], t["has_flight"]) for t in said["transfers"]],
+          [("one", "lossy_cable", True), ("two", "lossy_cable", True)], "causes")
+    check(f"Why: sluice explain {folder}/all.one.flight.json" in done.out(), "the report does not say where to look")
     if GUARDED:
         start(folder, experiment(folder, **LOSSY), program=GUARDED).ends(2)
         equal(explained(folder)["cause"], "lossy_cable", "cause, of sluice-guarded")
