@@ -12,9 +12,9 @@
  *            against the size of its mapping.
  * Names:     "share:NAME", or just NAME: 1 to 63 characters of A-Z a-z 0-9 . _ -. The socket lies
  *            in the 0700 folder of this user's sessions; this user and root can follow.
- * Messages:  both ways between the writer and each follower, in order, each as long as a whole queue
- *            at most. A queue that is full refuses further ones (-EAGAIN) until the other side takes
- *            some.
+ * Messages:  both ways between the writer and each follower, in order, each at most as long as a
+ *            queue. A queue that is full refuses further ones (-EAGAIN) until the other side
+ *            takes some.
  * Threads:   one thread writes elements; any thread sends and receives messages of a share. A
  *            thread of the share's own, which starts with it, serves followers. A follower belongs
  *            to one thread at a time.
@@ -213,12 +213,12 @@ int sl_follow_peek(struct sl_follower *follower, enum sl_follow_mode mode, int t
 /* 1: element n of this generation is in its place, whole, and was since it was peeked at. */
 int sl_follow_is_valid(const struct sl_follower *follower, uint64_t n);
 
-/* A part of an element's data. n UINT64_MAX: the newest. bytes 0: up to the end. -ENODATA: nothing
- * is published yet; -ESTALE: element n was overtaken; -ERANGE: the part is not inside its data. Of
- * the newest, and of one that is not there yet: -ESTALE: attached again, to memory of another
- * layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as of
- * sl_follow_next(), or the writer has been filling the only place of the share for the timeout_ms of
- * sl_follow_open(). */
+/* A part of an element's data. n UINT64_MAX: the newest. bytes 0: up to the end. -ENODATA:
+ * nothing is published yet; -ESTALE: element n was overtaken; -ERANGE: the part is not inside its
+ * data. Of the newest, and of one that is not there yet: -ESTALE: attached again, to memory of
+ * another layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as
+ * of sl_follow_next(), or the writer has been filling the only place of the share for the
+ * timeout_ms of sl_follow_open(). */
 int sl_follow_fetch(struct sl_follower *follower, uint64_t n, uint64_t offset, uint64_t bytes,
 		    void *into, struct sl_follow_element *element);
 
@@ -252,9 +252,9 @@ int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round
  * queue; -EPIPE, -ECONNRESET: as of sl_follow_ping(). */
 int sl_follow_send(struct sl_follower *follower, uint32_t kind, const void *data, uint64_t bytes,
 		   int timeout_ms);
-/* The next message of the writer. -ETIMEDOUT: none within timeout_ms (-1: no limit); -EMSGSIZE: it
- * was longer than queue_bytes of sl_follow_open() and was dropped: `message` has its length and kind;
- * -EPIPE, -ECONNRESET: as of sl_follow_ping(), after the last message. */
+/* The next message of the writer. -ETIMEDOUT: none within timeout_ms (-1: no limit); -EMSGSIZE:
+ * it was longer than queue_bytes of sl_follow_open() and was dropped: `message` has its length
+ * and kind; -EPIPE, -ECONNRESET: as of sl_follow_ping(), after the last message. */
 int sl_follow_receive(struct sl_follower *follower, int timeout_ms,
 		      struct sl_share_message *message);
 

@@ -1,6 +1,6 @@
 /* detector_json.h - what the status of a detector side has beside that of a session.
  *
- * Model:     docs/reference/status.md has the fields, under `detector`.
+ * Model:     docs/reference/status.md has the fields, under `detector_side`.
  * Threads:   any but data threads: it allocates.
  * Ownership: plain data; the lists are the caller's. */
 #ifndef SL_MONITOR_DETECTOR_JSON_H

@@ -330,7 +330,7 @@ static json_t *document_json(const struct sl_status_document *d)
 		json_object_set_new(json, "kind",
 				    json_string(d->detector ? "detector" : "session"));
 		if (d->detector)
-			json_object_set_new(json, "detector", sl_json_detector(d->detector));
+			json_object_set_new(json, "detector_side", sl_json_detector(d->detector));
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
 		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));

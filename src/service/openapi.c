@@ -119,12 +119,16 @@ static json_t *content(const char *type, const char *schema)
 	return json_pack("{s:{s:o}}", type, "schema", schema ? reference(schema) : json_object());
 }
 
-static json_t *response(const char *doc, const char *type, const char *schema)
+static json_t *response(unsigned status, const char *doc, const char *type, const char *schema)
 {
 	json_t *json = json_pack("{s:s}", "description", doc);
 
 	if (type)
 		json_object_set_new(json, "content", content(type, schema));
+	/* What is refused before the handler sees it is told as JSON. */
+	if (type && status >= 400 && strcmp(type, "application/json") != 0)
+		json_object_set_new(json_object_get(json, "content"), "application/json",
+				    json_pack("{s:o}", "schema", reference("error")));
 	return json;
 }
 
@@ -135,22 +139,22 @@ static json_t *responses_json(const struct sl_http_route *route)
 
 	for (unsigned i = 0; i < SL_HTTP_ANSWERS && route->said[i].status; i++) {
 		snprintf(status, sizeof(status), "%u", route->said[i].status);
-		json_object_set_new(
-			all, status,
-			response(route->said[i].doc, route->said[i].type, route->said[i].schema));
+		json_object_set_new(all, status,
+				    response(route->said[i].status, route->said[i].doc,
+					     route->said[i].type, route->said[i].schema));
 	}
 	if (route->role > SL_ROLE_NONE) {
-		json_object_set_new(
-			all, "401",
-			response("a token is missing, or not known", "application/json", "error"));
+		json_object_set_new(all, "401",
+				    response(400, "a token is missing, or not known",
+					     "application/json", "error"));
 		json_object_set_new(
 			all, "403",
-			response("the role is not enough, or the page or host is another one",
+			response(400, "the role is not enough, or the page or host is another one",
 				 "application/json", "error"));
 	}
 	json_object_set_new(
 		all, "default",
-		response("any other error: 400 a wrong request, 413 too large, 500, 503 busy",
+		response(400, "any other error: 400 a wrong request, 413 too large, 500, 503 busy",
 			 "application/json", "error"));
 	return all;
 }

@@ -1,5 +1,6 @@
-/* flag_test.c - the word that says how many elements are published, and what waits for it by itself: a
- * thread of the follower's program, and a kernel of an OpenCL device that sees the share's memory. */
+/* flag_test.c - the word that says how many elements are published, and what waits for it by
+ * itself: a thread of the follower's program, and a kernel of an OpenCL device that sees the
+ * share's memory. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -89,9 +89,9 @@ struct sl_share_in {
 };
 
 void sl_share_in_fini(struct sl_share_in *in);
-/* Read on. 1: a frame is whole: use it, then sl_share_in_next(); 0: no more bytes now; -ECONNRESET:
- * the connection is over; -EPROTO: no frame of ours; -EMSGSIZE: its head is here, and its payload is
- * longer than `most`: give up, or call sl_share_in_skip() and read on. */
+/* Read on. 1: a frame is whole: use it, then sl_share_in_next(); 0: no more bytes now;
+ * -ECONNRESET: the connection is over; -EPROTO: no frame of ours; -EMSGSIZE: its head is here,
+ * and its payload is longer than `most`: give up, or call sl_share_in_skip() and read on. */
 int sl_share_in_read(struct sl_share_in *in, int socket, uint64_t most);
 /* Read the payload of a frame that is too long without keeping it. */
 void sl_share_in_skip(struct sl_share_in *in);

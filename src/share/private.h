@@ -82,8 +82,8 @@ struct sl_share {
 	struct sl_share_counts counts;
 };
 
-/* Messages that a queue of this many bytes may have, however short they are: each takes up memory of
- * its own. */
+/* Messages that a queue of this many bytes may have, however short they are: each takes up memory
+ * of its own. */
 static inline uint64_t sl_share_most_messages(uint64_t queue_bytes)
 {
 	return queue_bytes / 64 + 1;

@@ -14,8 +14,8 @@ enum {
 	FAILURES = 3,  /* of queue pairs in a row */
 };
 #define RECOVER_NS UINT64_C(5000000000) /* to attach again, however much time a call has */
-/* Longest time between looks while nothing arrives: what tells of arrivals is not sent again when it
- * is lost. */
+/* Longest time between looks while nothing arrives: what tells of arrivals is not sent again when
+ * it is lost. */
 #define PAUSE_MOST_NS UINT64_C(100000000)
 /* Between looks at a place that is being filled. */
 #define FILLING_NS	UINT64_C(20000)

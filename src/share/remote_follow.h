@@ -110,8 +110,8 @@ int sl_share_remote_hear(struct sl_follower *f, enum sl_share_frame_type type, u
 			 uint64_t end_ns, struct sl_remote_error *error);
 
 /* remote_attach.c */
-/* New queue pairs. -ETIMEDOUT, -EAGAIN, -ENOBUFS: call again to go on; -ESTALE: they reach memory of
- * another layout; another -errno: it cannot be done. */
+/* New queue pairs. -ETIMEDOUT, -EAGAIN, -ENOBUFS: call again to go on; -ESTALE: they reach memory
+ * of another layout; another -errno: it cannot be done. */
 int sl_share_remote_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error);
 void sl_share_remote_leave(struct sl_follower *f);
 

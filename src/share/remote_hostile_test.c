@@ -137,8 +137,9 @@ static void test_connects_without_end(void **state)
 	sl_share_close(share);
 }
 
-/* The share's thread ends when it cannot wait for events any longer: poll() refuses more descriptors
- * than the process may have. Its writer goes on all the same, and does not wait for the thread. */
+/* The share's thread ends when it cannot wait for events any longer: poll() refuses more
+ * descriptors than the process may have. Its writer goes on all the same, and does not wait for
+ * the thread. */
 static void test_a_thread_that_has_ended(void **state)
 {
 	struct sl_share *share = far_open("alone", 4);

@@ -1,6 +1,6 @@
-/* remote_lap_test.c - a share that is read over RDMA while its writer does, at chosen moments, what
- * is worst for the follower: it laps the ring, fills its only place, or ends. The follower's packets
- * choose the moments: nothing here depends on speed. */
+/* remote_lap_test.c - a share that is read over RDMA while its writer does, at chosen moments,
+ * what is worst for the follower: it laps the ring, fills its only place, or ends. The follower's
+ * packets choose the moments: nothing here depends on speed. */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -318,8 +318,8 @@ static int sleep_until(const struct sl_share *share, struct pollfd *entry, unsig
 	return ppoll(entry, n, !busy && wake == UINT64_MAX ? NULL : &time, NULL);
 }
 
-/* The thread ends, also where it cannot wait for events any longer: what other threads wait for it to
- * do, they do themselves from now on. */
+/* The thread ends, also where it cannot wait for events any longer: what other threads wait for
+ * it to do, they do themselves from now on. */
 static void stop_serving(struct sl_share *share)
 {
 	pthread_mutex_lock(&share->lock);

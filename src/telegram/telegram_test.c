@@ -189,8 +189,8 @@ static void answers_are_written_and_escaped(void **state)
 		json_pack("{s:s, s:s, s:{s:i, s:n}, s:n, s:n, s:{s:f, s:b, s:b, s:i, s:[{s:n, "
 			  "s:s, s:i, s:b, s:s, s:i, s:n}], s:[{s:n, s:i, s:i}], s:{s:i}}}",
 			  "kind", "detector", "state", "armed", "frames", "settled", 7, "expected",
-			  "rates", "error", "detector", "rate_Hz", 2.5, "one_way", 0, "held", 1,
-			  "held_ns", 9, "receivers", "transfer", "address", "h", "port", 1,
+			  "rates", "error", "detector_side", "rate_Hz", 2.5, "one_way", 0, "held",
+			  1, "held_ns", 9, "receivers", "transfer", "address", "h", "port", 1,
 			  "connected", 1, "waits_for", "start", "gone", 0, "refusal", "modules",
 			  "transfer", "module", 0, "sent", 7, "faults", "drop", 3);
 	assert_non_null(a[1].status);

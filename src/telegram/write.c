@@ -252,7 +252,7 @@ static void detector(struct writer *w, const json_t *d)
 static void status(struct writer *w, const json_t *s)
 {
 	const json_t *frames = json_object_get(s, "frames"), *rates = json_object_get(s, "rates");
-	const json_t *error = json_object_get(s, "error"), *d = json_object_get(s, "detector");
+	const json_t *error = json_object_get(s, "error"), *d = json_object_get(s, "detector_side");
 
 	raw(w, "<status");
 	attribute(w, "kind", d ? "detector" : "session");

@@ -21,6 +21,8 @@ import tap  # noqa: E402  (found through the line above)
 
 import control_pages  # noqa: E402
 import extract  # noqa: E402
+import live_page  # noqa: E402
+import service_pages  # noqa: E402
 import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
@@ -568,7 +570,7 @@ def check_explain(out, installed):
 # ---- every command of a page ----
 
 PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
-         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side")
+         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side", "serve", "script-it")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
@@ -898,6 +900,8 @@ def main():
             check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
             control_pages.check(out, installed)
+            service_pages.check(out, installed)
+            live_page.check(out, installed, run, "serve" in run(SLUICE, "list", "command").stdout)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

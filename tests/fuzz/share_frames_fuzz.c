@@ -97,8 +97,7 @@ static int read_all(struct sl_share_in *in, int socket, struct plain *plain, siz
 			return got == 0;
 		require(memcmp(&in->head, &head, sizeof(head)) == 0);
 		require(in->skips == (head.bytes > MOST));
-		require(!head.bytes || in->skips ||
-			memcmp(in->payload, payload, head.bytes) == 0);
+		require(!head.bytes || in->skips || memcmp(in->payload, payload, head.bytes) == 0);
 		require(in->fds <= 2);
 		if (head.value & 1)
 			free(sl_share_in_take(in));

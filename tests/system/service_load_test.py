@@ -38,6 +38,7 @@ def speak(service, data, wait=True):
         try:
             client.sendall(data)
             client.shutdown(socket.SHUT_WR)
+            client.settimeout(0.3)
             while wait and (part := client.recv(65536)):
                 answer += part
         except OSError:
@@ -91,7 +92,7 @@ def nonsense(folder):
         service.begin("demo", **TO_A_FILE)
         before = None
         halves = []
-        for number in range(60 if SLOW else 200):
+        for number in range(60 if SLOW else 120):
             speak(service, garbage(rng), wait=number % 5 == 0)
             if number % 10 == 0:
                 halves.append(connect(service))
@@ -159,18 +160,19 @@ def many(folder):
         wait_for("an answer", lambda: service.raw("GET", API).status == 200)
 
 
-def watch(service, number, stop, counts):
+def watch(service, number, stop, counts, streams):
     """A viewer; every twentieth stops reading."""
-    stream = Stream(service)
-    while not stop.is_set():
-        if number % 20 == 5:
-            time.sleep(0.1)
-            continue
-        event = stream.next()
-        if not event:
-            break
-        counts[number] = counts.get(number, 0) + 1
-    stream.close()
+    stream = streams[number] = Stream(service)
+    try:
+        while not stop.is_set():
+            if number % 20 == 5:
+                time.sleep(0.1)
+            elif not stream.next():
+                break
+            else:
+                counts[number] = counts.get(number, 0) + 1
+    except (OSError, ValueError, AttributeError):
+        pass  # its socket was closed, since the case is over
 
 
 def look(service, number, stop, counts):
@@ -192,8 +194,8 @@ def under_load(folder, viewers, lookers, seconds, detector):
     with serving(folder) as service:
         put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector=detector)
         before = a_run(service, seconds)
-        stop, counts = threading.Event(), {}
-        threads = [threading.Thread(target=watch, args=(service, i, stop, counts), daemon=True) for i in range(viewers)]
+        stop, counts, streams = threading.Event(), {}, {}
+        threads = [threading.Thread(target=watch, args=(service, i, stop, counts, streams), daemon=True) for i in range(viewers)]
         threads += [threading.Thread(target=look, args=(service, viewers + i, stop, counts), daemon=True) for i in range(lookers)]
         service.ask("POST", "/sessions", {"experiment": "demo"}, status=201)
         for thread in threads:
@@ -203,6 +205,8 @@ def under_load(folder, viewers, lookers, seconds, detector):
         status = a_run(service, seconds, opened=True)
         last = resident_kB(service.program.pid)
         stop.set()
+        for stream in streams.values():
+            stream.socket.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join(10)
         slowest = min(counts.get(i, 0) for i in range(viewers) if i % 20 != 5)

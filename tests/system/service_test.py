@@ -54,6 +54,7 @@ def operations(folder):
         service.ask("GET", "/openapi.json", status=200)
         check(b"\nsluice_build_info{" in service.ask("GET", "/metrics", status=200).body, "metrics")
         service.ask("GET", "/", status=200)
+        service.ask("GET", "/metrics", status=200)
         stream = Stream(service)
         equal(stream.next()[0], "hello", "first event")
         stream.close()

@@ -158,7 +158,7 @@ def three_runs(folder):
         equal(status_of(folder, "s")["frames"]["pixel_bytes"], 2 * frames * width * height * 2, "bytes of the region")
         equal(result["metadata"]["sample"], f"number <{number}>", "metadata")
     status = status_of(folder)
-    equal((status["kind"], status["run"], status["detector"]["set"][0]), ("detector", 3, "detector.frames=70"), "status")
+    equal((status["kind"], status["run"], status["detector_side"]["set"][0]), ("detector", 3, "detector.frames=70"), "status")
     answers = exchange(folder, request("close", "s"), request("close", "experiment.detector"))
     equal(answers.result, "done", "closed")
     session.ends(0)
@@ -276,13 +276,13 @@ def receivers_come_and_go(folder):
     frames = fewer(400, 150)
     path, detector, _ = sides(folder, session=False, detector={**SMALL, "frames": frames, "frame_rate_Hz": 200})
     equal(exchange(folder, request("start", "experiment.detector")).result, "done", "start")
-    wait_for("a wait for the receiver", lambda: status_of(folder)["detector"]["receivers"][0]["waits_for"] == "receiver")
+    wait_for("a wait for the receiver", lambda: status_of(folder)["detector_side"]["receivers"][0]["waits_for"] == "receiver")
     session = receiver(folder, path)
     run("ctl", "s", "start", folder=folder)
     wait_for("frames", lambda: status_of(folder)["frames"]["settled"] > 20)
     session.send(9)
     session.wait()
-    wait_for("a receiver that is gone", lambda: status_of(folder)["detector"]["receivers"][0]["gone"] == 1)
+    wait_for("a receiver that is gone", lambda: status_of(folder)["detector_side"]["receivers"][0]["gone"] == 1)
     check("the receiver is gone; offering again" in detector.err(), detector.err())
     session = receiver(folder, path)
     equal(run("ctl", "s", "start", "--wait", folder=folder).process.returncode, 0, "the rest of the run")
@@ -299,7 +299,7 @@ def ends(folder):
     exchange(folder, request("configure", "experiment.detector", sets(detector__frames=10)), request("arm", "s"))
     code, text = exchange(folder, request("arm", "experiment.detector", wait_s=60)).error(0)
     check(code == "receiver" and "the detector section differs" in text, f"{code}: {text}")
-    check("differs" in status_of(folder)["detector"]["receivers"][0]["refusal"], "refusal")
+    check("differs" in status_of(folder)["detector_side"]["receivers"][0]["refusal"], "refusal")
     equal(exchange(folder, request("abort", "s", wait_s=60), request("configure", "experiment.detector")).result, "done", "again")
     for call, result in (("stop", "intact"), ("abort", "unclosed")):
         answers = exchange(folder, request("start", "experiment.detector"), request("start", "s", wait_s=60))
@@ -328,18 +328,18 @@ def faults(folder):
                        request("start", "experiment.detector"), request("start", "s"), request("wait", "s", state="ended", wait_s=120),
                        request("wait", "experiment.detector", state="ended", wait_s=60)).result, "done", "run")
         status, receiving = status_of(folder), status_of(folder, "s")
-        equal("skip" in status["detector"]["faults"], wanted, f"faults {status['detector']['faults']}")
+        equal("skip" in status["detector_side"]["faults"], wanted, f"faults {status['detector_side']['faults']}")
         equal(receiving["ledger"]["total"]["skipped"] > 0, wanted, "skipped in the ledger")
         if wanted:
-            equal(receiving["ledger"]["total"]["skipped"], status["detector"]["faults"]["skip"], "as many")
+            equal(receiving["ledger"]["total"]["skipped"], status["detector_side"]["faults"]["skip"], "as many")
     exchange(folder, request("configure", "experiment.detector", sets(detector__frames=100000)),
              request("configure", "s", sets(detector__frames=100000)))
     equal(exchange(folder, request("start", "experiment.detector"), request("start", "s", wait_s=60), request("pause", "s", wait_s=60)).result,
           "done", "a session that is paused gives no credits")
-    wait_for("a wait for credits", lambda: status_of(folder)["detector"]["receivers"][0]["waits_for"] == "credits")
-    before = status_of(folder)["detector"]["held_ns"]
+    wait_for("a wait for credits", lambda: status_of(folder)["detector_side"]["receivers"][0]["waits_for"] == "credits")
+    before = status_of(folder)["detector_side"]["held_ns"]
     time.sleep(0.05)
-    check(status_of(folder)["detector"]["held_ns"] > before, "time that is held")
+    check(status_of(folder)["detector_side"]["held_ns"] > before, "time that is held")
     equal(exchange(folder, request("resume", "s", wait_s=60), request("stop", "s", wait_s=60)).result, "done", "the end")
     ended(folder, session, detector, status=2)
 

@@ -35,9 +35,6 @@ static const struct sl_option options[] = {
 	       "of watch: from one line to the next"),
 	SL_STRING(struct ctl_options, reason, "",
 		  "of stop and abort: why, in at most 15 characters"),
-	SL_STRING(struct ctl_options, telegram, "",
-		  "carry out the requests of this XML document (-: standard input), and print the "
-		  "reply; no NAME"),
 	SL_STRING(struct ctl_options, host, "",
 		  "URL of a service (sluice serve), on this or another host: its calls, over HTTP"),
 	SL_STRING(struct ctl_options, token_file, "",
@@ -45,6 +42,9 @@ static const struct sl_option options[] = {
 	SL_STRING(struct ctl_options, ca, "",
 		  "of --host: certificates to trust, as PEM; empty: those of the system"),
 	SL_STRING(struct ctl_options, name, "", "of open: the name of the session"),
+	SL_STRING(struct ctl_options, telegram, "",
+		  "carry out the requests of this XML document (-: standard input), and print the "
+		  "reply; no NAME"),
 	SL_OPTION_END,
 };
 
@@ -393,6 +393,8 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 
 	if (err)
 		return err > 0 ? 0 : SL_RESULT_ERROR;
+	if (c.options.host[0])
+		return on_host(&c);
 	if (c.options.telegram[0] && c.args.plains) {
 		sl_error("'%s': with --telegram the document says which session; usage: sluice %s",
 			 c.args.plain[0], command->usage);
@@ -400,8 +402,6 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 	}
 	if (c.options.telegram[0])
 		return sl_cmd_telegram(c.options.telegram);
-	if (c.options.host[0])
-		return on_host(&c);
 	if (c.args.plains < 1) {
 		sl_error("which session? sluice ps lists them; usage: sluice %s", command->usage);
 		return SL_RESULT_ERROR;

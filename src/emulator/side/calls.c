@@ -37,6 +37,19 @@ static uint64_t expected_of(const struct sl_side *s)
 	return most;
 }
 
+/* What the experiment asks for, as a session says it. */
+static void describe_detector(const struct sl_side *s, struct sl_status *now)
+{
+	const struct sl_experiment *e = s->streams ? s->stream[0].experiment : NULL;
+
+	if (!e)
+		return;
+	snprintf(now->detector, sizeof(now->detector), "%s", e->generator->name);
+	now->detector_frames = e->run.frames;
+	now->detector_dark_frames = e->run.dark_frames;
+	now->detector_rate_Hz = e->run.frame_rate_Hz;
+}
+
 /* Frames that every module of every transfer has sent. */
 static void count_frames(const struct sl_side *s, struct sl_status *now)
 {
@@ -61,6 +74,7 @@ static void look(void *arg, struct sl_registry_facts *facts)
 	pthread_mutex_lock(&s->lock);
 	before = now->run == s->run ? now->pixel_bytes : 0;
 	count_frames(s, now);
+	describe_detector(s, now);
 	now->bytes = sizeof(*now);
 	now->state = atomic_load(&s->state);
 	now->result = now->state == SL_STATE_ENDED || now->state == SL_STATE_FAULT ? s->result : -1;

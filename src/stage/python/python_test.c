@@ -347,8 +347,8 @@ static void test_a_late_verdict_is_keep(void **arg)
 	}
 }
 
-/* The thread that judges is held up from before the deadline until an answer has come: by a handler,
- * which the script starts. */
+/* The thread that judges is held up from before the deadline until an answer has come: by a
+ * handler, which the script starts. */
 static const struct bench *held_up;
 
 static void hold_up(int signal)
