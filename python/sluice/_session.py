@@ -258,11 +258,23 @@ class Control:
 
     def stop(self, reason: Optional[str] = None, wait: Optional[float] = None) -> str:
         """Ask the sources to end; what they sent is processed and stored. wait: seconds until the run has ended."""
-        return self._call("stop", wait, *OVER, **({"reason": reason} if reason else {}))
+        return self._end("stop", reason, wait)
 
     def abort(self, reason: Optional[str] = None, wait: Optional[float] = None) -> str:
         """As stop, without waiting for the sources."""
-        return self._call("abort", wait, *OVER, **({"reason": reason} if reason else {}))
+        return self._end("abort", reason, wait)
+
+    def _end(self, call: str, reason: Optional[str], wait: Optional[float]) -> str:
+        """A session of one run closes behind it, perhaps before it is asked to wait: on a busy host a client comes too late."""
+        state = self._call(call, None, **({"reason": reason} if reason else {}))
+        if wait is None:
+            return state
+        try:
+            return self.wait(*OVER, timeout=wait)
+        except Error as why:
+            if why.code != "connection" or any(info.name == self._name and not info.alive for info in sessions()):
+                raise
+            return "ended"
 
     def _call(self, call: str, wait: Optional[float], *states: str, **fields: Any) -> str:
         state = str(self.request(call, **fields).get("state", ""))

@@ -42,11 +42,24 @@ static void causes_that_occurred_are_told(void **state)
 	json_decref(words);
 }
 
+static void all_causes_can_be_asked_for(void **state)
+{
+	json_t *all = sl_causes_all();
+
+	assert_int_equal(json_array_size(all), SL_CAUSES - 1);
+	for (unsigned i = SL_CAUSE_NONE + 1; i < SL_CAUSES; i++)
+		assert_string_equal(
+			json_string_value(json_object_get(json_array_get(all, i - 1), "cause")),
+			sl_cause_name((enum sl_cause)i));
+	json_decref(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_cause_has_words),
 		cmocka_unit_test(causes_that_occurred_are_told),
+		cmocka_unit_test(all_causes_can_be_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

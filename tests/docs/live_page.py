@@ -45,7 +45,7 @@ def follow(serving, port_file, shell, commands):
         problems.append("no frames came")
     ask(f"{api}/sessions/jungfrau/pause", {})
     listed = shell(commands[0])
-    if not re.search(r"^jungfrau +paused +0*1 +\d+ .*jungfrau\.yaml$", listed.stdout, re.M):
+    if not re.search(r"^jungfrau +paused +\d+ +\d+ .*jungfrau\.yaml$", listed.stdout, re.M):
         problems.append(listed.stdout + listed.stderr)
     ended = shell(commands[1])
     if ended.returncode or "jungfrau: ended" not in ended.stdout:

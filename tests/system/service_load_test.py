@@ -84,7 +84,7 @@ def bad_bodies(service):
             check(answer.status != 200 or path.endswith("check"), f"{method} {path} took {text[:40]!r}")
 
 
-@case("garbage, half requests and bodies of any kind: each is refused, others are served, and the run that goes on loses nothing")
+@case("garbage, half requests and bodies of any kind: each is refused, others are served, and the run that goes on loses nothing", long=True)
 def nonsense(folder):
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
@@ -144,7 +144,7 @@ def slow(folder):
         equal(service.raw("GET", API).status, 200, "status")
 
 
-@case("three hundred connections: 256 are served, more are told to come again, and all is well when they have gone")
+@case("three hundred connections: 256 are served, more are told to come again, and all is well when they have gone", long=True)
 def many(folder):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2000), hard), hard))
@@ -230,7 +230,7 @@ def a_run(service, seconds, opened=False):
     return status
 
 
-@case("forty viewers, two of them stalled, and image viewers: a run loses nothing, and memory stays")
+@case("forty viewers, two of them stalled, and image viewers: a run loses nothing, and memory stays", long=True)
 def viewers_few(folder):
     under_load(folder, 40, 2, 2, {"frames": 1000000, "frame_rate_Hz": 100})
 
@@ -251,7 +251,7 @@ def viewers_many(folder):
           "hops are slower with viewers")
 
 
-@case("a root on a full disk: the service answers, says so and goes on; what cannot be written is refused with its reason")
+@case("a root on a full disk: the service answers, says so and goes on; what cannot be written is refused with its reason", long=True)
 def full(folder):
     most = 4000  # bytes of any file of it
     with serving(folder, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) as service:
