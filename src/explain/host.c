@@ -105,6 +105,19 @@ static void mend_buffer(const struct sl_case *c, struct sl_finding *f)
 		sl_finding_command(f, "sudo sysctl -w net.core.rmem_max=%llu", wanted);
 }
 
+/* How well it fits that the thread that takes packets got no cpu for longer than the buffer lasts:
+ * certain where it waited so long on average, likely where it waited most of the time. */
+static double starved_score(const struct sl_case_threads *t, double buffer_ms)
+{
+	double needed = buffer_ms / 2 > 4 ? buffer_ms / 2 : 4;
+
+	if (t->wait_ms >= needed)
+		return 0.6 + 0.3 * (t->wait_ms / (t->wait_ms + buffer_ms));
+	if (t->longest_ms >= 2 * needed && t->wait_share >= 0.25)
+		return 0.55 + 0.3 * t->wait_share;
+	return 0;
+}
+
 /* How little it holds, as a score; 0: enough. */
 static double too_small(const struct sl_case *c)
 {
@@ -121,7 +134,7 @@ static double too_small(const struct sl_case *c)
 	if (sl_case_stopped(c, &stop))
 		return 0;
 	/* The thread that empties it came in time. */
-	return link_threads(c, &t) && t.wait_ms < ms / 2 && t.run_share < 0.9 ? 0.5 : 0;
+	return link_threads(c, &t) && !starved_score(&t, ms) && t.run_share < 0.9 ? 0.5 : 0;
 }
 
 bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
@@ -178,22 +191,25 @@ static void mend_starved(const struct sl_case *c, struct sl_finding *f, double t
 static void tell_starved(const struct sl_case *c, struct sl_finding *f, const char *who,
 			 const struct sl_case_threads *t, const char *effect)
 {
+	char waited[80], quota[120] = "";
 	double throttled_ms = (double)sl_case_grew(c, "cgroup.throttled_us") * 1e-3;
 	double steal_ms = (double)sl_case_grew(c, "cpu.steal");
-	char quota[120] = "";
 
+	if (t->longest_ms > 8 * t->wait_ms)
+		snprintf(waited, sizeof(waited), "for %.0f of %.0f ms", t->waited_ms, t->of_ms);
+	else
+		snprintf(waited, sizeof(waited), "%.0f ms at a time, %.0f %% of the time",
+			 t->wait_ms, 100 * t->wait_share);
 	if (throttled_ms > 100)
 		snprintf(quota, sizeof(quota),
 			 "; its cgroup was held back for %.0f ms by its quota", throttled_ms);
 	else
 		throttled_ms = 0;
-	sl_finding_say(
-		f,
-		"The receiver was starved of cpu: %s waited for one %.0f ms at a time, %.0f %% of "
-		"the time%s; %s.",
-		who, t->wait_ms, 100 * t->wait_share, quota, effect);
+	sl_finding_say(f, "The receiver was starved of cpu: %s waited for one %s%s; %s.", who,
+		       waited, quota, effect);
 	mend_starved(c, f, throttled_ms);
-	sl_finding_prove(f, "waited_for_cpu", t->wait_ms, "ms");
+	sl_finding_prove(f, "waited_for_cpu", t->waited_ms, "ms");
+	sl_finding_prove(f, "waited_at_a_time", t->wait_ms, "ms");
 	sl_finding_prove(f, "waited_share", t->wait_share, "");
 	if (throttled_ms > 0)
 		sl_finding_prove(f, "throttled", throttled_ms, "ms");
@@ -203,13 +219,13 @@ static void tell_starved(const struct sl_case *c, struct sl_finding *f, const ch
 
 bool sl_rule_starved_core(const struct sl_case *c, struct sl_finding *f)
 {
-	double ms = sl_case_buffer_ms(c), needed = ms / 2 > 4 ? ms / 2 : 4;
+	double ms = sl_case_buffer_ms(c);
 	struct sl_case_threads t;
 	char effect[160];
 
-	if (!thrown_away(c) || !link_threads(c, &t) || t.wait_ms < needed)
+	f->score = thrown_away(c) && link_threads(c, &t) ? starved_score(&t, ms) : 0;
+	if (f->score <= 0)
 		return false;
-	f->score = 0.6 + 0.3 * (t.wait_ms / (t.wait_ms + ms));
 	snprintf(effect, sizeof(effect),
 		 "its receive buffer lasts %.0f ms, and the kernel threw away %llu packets", ms,
 		 (unsigned long long)thrown_away(c));

@@ -151,10 +151,42 @@ static double share(double part, double whole)
 	return part < whole ? part / whole : 1;
 }
 
+/* How long a thread waits for a cpu at a time where nothing is wrong: the least average of a sample.
+ */
+static double usual_wait_ms(const struct sl_case *c, const struct sl_case_series *wait,
+			    const struct sl_case_series *slices)
+{
+	double least = -1;
+
+	for (size_t i = 1; i < c->samples; i++) {
+		double times = difference(slices, i), ms = difference(wait, i) * 1e-6;
+
+		if (times > 0 && (least < 0 || ms / times < least))
+			least = ms / times;
+	}
+	return least < 0 ? 0 : least;
+}
+
+static void add_sample(const struct sl_case *c, size_t sample, double waited_ms, double times,
+		       double usual_ms, struct sl_case_threads *t)
+{
+	double average = waited_ms / (times > 1 ? times : 1);
+	double longest = times > 1 ? waited_ms - (times - 1) * usual_ms : waited_ms;
+
+	t->wait_ms = larger(t->wait_ms, average);
+	t->wait_share = larger(t->wait_share, share(waited_ms, seconds_to(c, sample) * 1e3));
+	if (longest > t->longest_ms) {
+		t->longest_ms = longest;
+		t->waited_ms = waited_ms;
+		t->of_ms = seconds_to(c, sample) * 1e3;
+	}
+}
+
 bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case_threads *t)
 {
 	char begin[80];
 	bool any = false;
+	double usual;
 
 	snprintf(begin, sizeof(begin), "thread.%s", prefix);
 	*t = (struct sl_case_threads){0};
@@ -165,16 +197,15 @@ bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case
 			continue;
 		wait = sibling(c, run, ".wait");
 		slices = sibling(c, run, ".slices");
+		usual = usual_wait_ms(c, wait, slices);
 		any = true;
 		for (size_t i = 1; i < c->samples; i++) {
-			double ns = seconds_to(c, i) * 1e9, waited = difference(wait, i);
-			double times = difference(slices, i);
-
 			if (!is_near(c, i))
 				continue;
-			t->wait_ms = larger(t->wait_ms, waited / (times > 1 ? times : 1) * 1e-6);
-			t->wait_share = larger(t->wait_share, share(waited, ns));
-			t->run_share = larger(t->run_share, share(difference(run, i), ns));
+			add_sample(c, i, difference(wait, i) * 1e-6, difference(slices, i), usual,
+				   t);
+			t->run_share = larger(t->run_share,
+					      share(difference(run, i), seconds_to(c, i) * 1e9));
 		}
 	}
 	return any;

@@ -105,11 +105,12 @@ struct sl_case_stop { /* a time in which no thread of the process ran or wanted 
 };
 bool sl_case_stopped(const struct sl_case *c, struct sl_case_stop *stop);
 
-/* Of the threads whose names begin so, near the first loss: the most that one of them waited for a
- * cpu at a time, on average in a sample; and the largest share of a sample that it waited, that it
- * ran. */
+/* Of the threads whose names begin so, near the first loss. Only sums of a sample are known: a wait
+ * was at least wait_ms long, the average of its sample, and the longest at most longest_ms, which
+ * is the sum less what the other waits of the sample usually take. waited_ms of of_ms: the sample
+ * with that sum. Shares are of a sample, the largest. */
 struct sl_case_threads {
-	double wait_ms, wait_share, run_share;
+	double wait_ms, longest_ms, waited_ms, of_ms, wait_share, run_share;
 };
 bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case_threads *t);
 
