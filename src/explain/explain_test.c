@@ -478,6 +478,12 @@ static void who_filled_the_ring_is_named(void **state)
 	grows(w, "thread.worker-0.wait", 200000000, 8, 14);
 	grows(w, "thread.worker-0.slices", 4, 1, SAMPLES);
 	is(w, "starved_core", "50 ms at a time");
+	/* With all the time in the world it could not have done three times as much. */
+	grows(w, "sent", 50, 0, SAMPLES);
+	grows(w, "cause.no_slot", 40, 0, SAMPLES);
+	is(w, "overrun_policy", "turned away");
+	grows(w, "cause.no_slot", 10, 0, SAMPLES);
+	is(w, "starved_core", "50 ms at a time");
 	stop_for(w, 1500000000);
 	grows(w, "thread.worker-0.wait", 1000000, 1, SAMPLES);
 	is(w, "stopped_receiver", "1.50 s");

@@ -31,7 +31,7 @@
 #include "session/socket/socket.h"
 #include "session/states.h"
 
-enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
+enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SOON_MS = 1, SL_SESSION_SETS = 128 };
 
 enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_ARM = 1 << 0,
@@ -147,6 +147,12 @@ bool sl_session_takes(struct sl_session *session, enum sl_session_call call);
 
 /* The first module whose source cannot be paused; -1: there is none. */
 int sl_session_cannot_wait(struct sl_session *session);
+
+/* Armed: start, and be paused behind so many frames. Paused and drained: go on for so many frames.
+ * The state is RUNNING until they are settled, then PAUSED. -EAGAIN: another state. -ENOTSUP: a
+ * source cannot wait. */
+int sl_session_start_for(struct sl_session *session, uint64_t frames);
+int sl_session_resume_for(struct sl_session *session, uint64_t frames);
 
 /* ---- sources.c ---- */
 int sl_session_open_controls(struct sl_session *session);
