@@ -148,12 +148,6 @@ bool sl_session_takes(struct sl_session *session, enum sl_session_call call);
 /* The first module whose source cannot be paused; -1: there is none. */
 int sl_session_cannot_wait(struct sl_session *session);
 
-/* Armed: start, and be paused behind so many frames. Paused and drained: go on for so many frames.
- * The state is RUNNING until they are settled, then PAUSED. -EAGAIN: another state. -ENOTSUP: a
- * source cannot wait. */
-int sl_session_start_for(struct sl_session *session, uint64_t frames);
-int sl_session_resume_for(struct sl_session *session, uint64_t frames);
-
 /* ---- sources.c ---- */
 int sl_session_open_controls(struct sl_session *session);
 int sl_session_write_port_file(struct sl_session *session);

@@ -42,4 +42,10 @@ bool sl_session_asked_to_close(const struct sl_session *session);
 /* The program that started this one says that no front end will come. In a signal handler, too. */
 void sl_session_no_front_end(struct sl_session *session);
 
+/* Armed: start, and be paused behind so many frames. Paused and drained: go on for so many frames.
+ * The state is RUNNING until they are settled, then PAUSED. -EAGAIN: another state. -ENOTSUP: a
+ * source cannot wait. */
+int sl_session_start_for(struct sl_session *session, uint64_t frames);
+int sl_session_resume_for(struct sl_session *session, uint64_t frames);
+
 #endif
