@@ -37,7 +37,16 @@ def explained(folder, what=None):
     """What explain says of run 1, as JSON."""
     done = run("explain", what or folder / "runs/000001", "--json", folder=folder)
     check(done.process.returncode in (0, 2), f"explain ended with {done.process.returncode}: {done.err()}")
-    return json.loads(done.out())
+    return as_documented(json.loads(done.out()))
+
+
+def as_documented(said):
+    with contextlib.suppress(ImportError):
+        import jsonschema  # pylint: disable=import-outside-toplevel
+        document = json.loads((ROOT / "docs/reference/openapi.json").read_text())
+        validator = jsonschema.Draft202012Validator({"$ref": "#/components/schemas/explanation"}, resolver=jsonschema.RefResolver("", document))
+        equal([f"{'/'.join(map(str, e.path))}: {e.message[:200]}" for e in validator.iter_errors(said)], [], "what is not as the schema says")
+    return said
 
 
 def result(folder):
