@@ -1,9 +1,9 @@
 /* board.h - a full-screen status of sessions, drawn on a grid.
  *
- * Model:     a list of sessions with what is known of each, one of them chosen: the list where there
- *            are several, and below it the chosen one: progress, rates, ledger with causes in
- *            words, latencies by hop, fill of ring and queues, sinks and disks. The parts share the
- *            room there is, from 40 x 10 to 500 x 200; less shows a line.
+ * Model:     a list of sessions with what is known of each, one of them chosen: the list where
+ *            there are several, and below it the chosen one: progress, rates, ledger with causes
+ *            in words, latencies by hop, fill of ring and queues, sinks and disks. The parts share
+ *            the room there is, from 40 x 10 to 500 x 200; less shows a line.
  * Threads:   one at a time. No input or output. */
 #ifndef SL_BOARD_BOARD_H
 #define SL_BOARD_BOARD_H

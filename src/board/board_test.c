@@ -1,5 +1,5 @@
-/* board_test.c - the screen of made-up sessions: what is known is shown, at every size, and sessions
- * come and go. */
+/* board_test.c - the screen of made-up sessions: what is known is shown, at every size, and
+ * sessions come and go. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -63,8 +63,8 @@ void sl_grid_rule(struct sl_grid *grid, unsigned row, unsigned column, unsigned 
 /* share: 0 to 1, in eighths of a cell. */
 void sl_grid_bar(struct sl_grid *grid, unsigned row, unsigned column, unsigned width, double share,
 		 enum sl_style style);
-/* The last values that fit, the newest at the right, from 0 to the largest, which is returned; below
- * 0: not known. */
+/* The last values that fit, the newest at the right, from 0 to the largest, which is returned;
+ * below 0: not known. */
 double sl_grid_curve(struct sl_grid *grid, unsigned row, unsigned column, unsigned width,
 		     unsigned height, const float *value, size_t n, enum sl_style style);
 

@@ -74,15 +74,15 @@ struct sl_view {
 	unsigned disks;
 	struct sl_view_disk disk[SL_VIEW_DISKS];
 
-	/* Of the last statuses, this one last: frames/s, module-frames lost since the one before, slots
-	 * of the ring, seconds since the one before. */
+	/* Of the last statuses, this one last: frames/s, module-frames lost since the one before,
+	 * slots of the ring, seconds since the one before. */
 	size_t rates;
 	float rate[SL_VIEW_RATES], loss[SL_VIEW_RATES], slots_used[SL_VIEW_RATES],
 		since_s[SL_VIEW_RATES];
 };
 
-/* The status, or a reply that has one. -EINVAL: it is neither, and nothing has changed. The rates of
- * `view` go on. */
+/* The status, or a reply that has one. -EINVAL: it is neither, and nothing has changed. The history
+ * of `view` goes on. */
 int sl_view_read(struct sl_view *view, const char *json, size_t bytes);
 
 /* Module-frames that were lost or damaged. */

@@ -169,8 +169,8 @@ static double share(double part, double whole)
 	return part < whole ? part / whole : 1;
 }
 
-/* How long a thread waits for a cpu at a time where nothing is wrong: the least average of a sample.
- */
+/* How long a thread waits for a cpu at a time where nothing is wrong: the least average of a
+ * sample. */
 static double usual_wait_ms(const struct sl_case *c, const struct sl_case_series *wait,
 			    const struct sl_case_series *slices)
 {

@@ -16,9 +16,9 @@
 struct sl_ctl_feed;
 
 enum sl_ctl_feed_kind {
-	SL_CTL_FEED_STATUS, /* text: JSON of a status */
-	SL_CTL_FEED_LIST,   /* text: JSON of all sessions, of a service */
-	SL_CTL_FEED_STATE, /* name and state of a session without a status: "crashed", "closed" ... */
+	SL_CTL_FEED_STATUS,  /* text: JSON of a status */
+	SL_CTL_FEED_LIST,    /* text: JSON of all sessions, of a service */
+	SL_CTL_FEED_STATE,   /* name and state, where there is no status: "crashed", "closed" ... */
 	SL_CTL_FEED_PROBLEM, /* text: why nothing comes; "": it comes again */
 };
 
