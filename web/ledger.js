@@ -1,7 +1,7 @@
 // ledger.js - what became of every module-frame, as a table that lights up when something is lost: with the cause in words and what to do.
 
 import {h, icon, replace, text} from "./dom.js";
-import {count, percent, plural} from "./format.js";
+import {count, percent, plural, sentence} from "./format.js";
 import {OUTCOMES, causeWords, lossOf} from "./words.js";
 
 const MOST_MODULES = 8; // of which each gets a column
@@ -10,13 +10,11 @@ const settled = (column) => column.settled ?? Object.values(column.outcomes).red
 const outcome = (name) => (column) => column.outcomes[name] ?? 0;
 const ROWS = [
 	{name: "sent", words: "what the sources say they sent", of: (column) => column.sent, plain: true},
-	...OUTCOMES.map((row) => ({...row, of: outcome(row.name)})),
-	{name: "pending", words: "kept, in files that are not safe on disk yet", of: (column) => column.pending ?? 0, plain: true, seldom: true},
+	...OUTCOMES.slice(0, 1).map((row) => ({...row, of: outcome(row.name)})),
+	{name: "pending", words: "kept, and in every sink, but not known to be safe on disk yet; at the end of the run it is stored", of: (column) => column.pending ?? 0, plain: true, seldom: true},
+	...OUTCOMES.slice(1).map((row) => ({...row, of: outcome(row.name)})),
 	{name: "skipped", words: "left out by the source, which counts them", of: (column) => column.skipped, plain: true, seldom: true},
 ];
-
-/** As a sentence: "nothing arrived" is "Nothing arrived." */
-const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (words.endsWith(".") ? "" : ".");
 
 /** A sentence about a ledger: {tone, words}. over: the run has ended. */
 export function verdict(ledger, over) {
@@ -58,7 +56,7 @@ export class Ledger {
 		this.said = words;
 		this.summary.className = `summary ${tone}`;
 		const modules = ledger.modules.length > 1 && ledger.modules.length <= MOST_MODULES ? ledger.modules : [];
-		this.build(modules.length);
+		this.build(modules.length, ledger.names);
 		for (const row of this.rows)
 			this.fill(row, ledger.total, modules);
 		this.shares(ledger.total);
@@ -66,17 +64,18 @@ export class Ledger {
 	}
 
 	/** Rows are made once: their cells change, so that a text can be selected and a tip stays. */
-	build(n) {
-		if (this.columns === n)
+	build(n, names) {
+		const key = `${n} ${names?.join()}`;
+		if (this.columns === key)
 			return;
-		this.columns = n;
+		this.columns = key;
 		const head = (label, more = "") => h("th", {scope: "col", class: more}, label);
 		this.rows = ROWS.map((row) => {
 			const cells = Array.from({length: n + 1}, (_, i) => h("td", {class: i < n ? "module" : "total"}));
 			const part = h("td.part");
 			return {...row, cells, part, element: h("tr", {title: row.words}, h("th", {scope: "row"}, row.name), cells, part)};
 		});
-		replace(this.table, h("thead", h("tr", head(""), Array.from({length: n}, (_, i) => head(`module ${i}`, "module")), head("total"), head("share"))), h("tbody", this.rows.map(({element}) => element)));
+		replace(this.table, h("thead", h("tr", head(""), Array.from({length: n}, (_, i) => head(names?.[i] ?? `module ${i}`, "module")), head("total"), head("share"))), h("tbody", this.rows.map(({element}) => element)));
 	}
 
 	fill(row, total, modules) {
@@ -107,19 +106,19 @@ export class Ledger {
 	}
 
 	/** What each loss means, and which modules have it. */
-	why({total, modules}) {
+	why({total, modules, names}) {
 		const causes = lossCauses(total), key = causes.map(({name}) => name).join();
 		if (key !== this.key) {
 			this.key = key;
 			this.numbers = causes.map(() => h("b"));
 			this.places = causes.map(() => h("span.dim"));
-			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ?? ""} ${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", sentence(cause.words)), cause.hint && h("p.hint", h("b", "What to do: "), sentence(cause.hint)))),
+			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ? `${cause.of}: ` : ""}${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", sentence(cause.words)), cause.hint && h("p.hint", h("b", "What to do: "), sentence(cause.hint)))),
 				causes.length && this.explain && h("p", h("button.button.small", {onclick: this.explain}, "Why was this lost?")));
 		}
 		causes.forEach(({name, n}, i) => {
 			const found = modules.flatMap((column, index) => (column.causes[name] ? [index] : []));
 			text(this.numbers[i], count(n));
-			text(this.places[i], modules.length < 2 ? "" : found.length === modules.length ? "all modules" : `module${found.length > 1 ? "s" : ""} ${found.slice(0, 6).join(", ")}${found.length > 6 ? ", ..." : ""}`);
+			text(this.places[i], modules.length < 2 ? "" : found.length === modules.length ? `all ${names ? "transfers" : "modules"}` : `${names ? "transfer" : "module"}${found.length > 1 ? "s" : ""} ${found.slice(0, 6).map((index) => names?.[index] ?? index).join(", ")}${found.length > 6 ? ", ..." : ""}`);
 		});
 	}
 }

@@ -246,8 +246,10 @@ struct sl_receiver {
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
 	_Alignas(64) _Atomic uint64_t limit; /* no slot is opened from this sequence on */
-	_Atomic bool pause;		     /* wanted; then the dispatcher sets: */
-	_Atomic uint64_t pause_limit;	     /* the same, while the run is paused */
+	_Atomic bool pause;		     /* wanted, from this sequence on; 0: from the next: */
+	_Atomic uint64_t pause_at;
+	_Atomic uint64_t pause_limit; /* what the dispatcher made of that; UINT64_MAX: no pause */
+	_Atomic uint64_t pause_seen;  /* the pause_at that it made it of */
 	/* Read by every turn of pollers and workers, written once. */
 	_Alignas(64) _Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */

@@ -135,7 +135,35 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 void sl_receiver_pause(struct sl_receiver *r, bool pause)
 {
 	atomic_store_explicit(&r->pause, pause, memory_order_relaxed);
+	/* Pairs with the load in pause_limit(). */
+	atomic_store_explicit(&r->pause_at, 0, memory_order_release);
 	sl_dispatcher_wake(r);
+}
+
+void sl_receiver_pause_at(struct sl_receiver *r, uint64_t sequence)
+{
+	atomic_store_explicit(&r->pause, true, memory_order_relaxed);
+	/* Pairs with the load in pause_limit(). */
+	atomic_store_explicit(&r->pause_at, sequence, memory_order_release);
+	if (r->started)
+		sl_dispatcher_wake(r);
+}
+
+bool sl_receiver_is_drained(const struct sl_receiver *r, uint64_t *next)
+{
+	uint64_t at = atomic_load_explicit(&r->pause_at, memory_order_relaxed);
+	/* Pairs with the store in pause_limit(). */
+	uint64_t seen = atomic_load_explicit(&r->pause_seen, memory_order_acquire);
+	uint64_t limit = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
+
+	if (limit == UINT64_MAX || seen != at)
+		return false;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (atomic_load(&r->source[m].state) == SL_SOURCE_RUNNING &&
+		    sl_ledger_next(&r->ledger, m) < limit)
+			return false;
+	*next = limit;
+	return true;
 }
 
 void sl_receiver_abandon(struct sl_receiver *r)

@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/file/secret_file.h"
 #include "base/log.h"
+#include "cmd/ctl/screen.h"
+#include "cmd/ctl/watch.h"
 #include "monitor/result.h"
 #include "service/remote/remote.h"
 
@@ -50,9 +52,11 @@ static void print_session(const struct sl_api_answer *answer)
 		puts("no status yet");
 		return;
 	}
-	printf("%s: %s, run %llu: %llu of %llu frames, %llu lost, %llu damaged%s%s%s%s\n",
-	       s.session, s.state, (unsigned long long)s.run, (unsigned long long)s.frames,
-	       (unsigned long long)s.expected_frames, (unsigned long long)s.lost,
+	printf("%s: %s, run %llu: %llu", s.session, s.state, (unsigned long long)s.run,
+	       (unsigned long long)s.frames);
+	if (s.expected_frames) /* 0: the run has no end */
+		printf(" of %llu", (unsigned long long)s.expected_frames);
+	printf(" frames, %llu lost, %llu damaged%s%s%s%s\n", (unsigned long long)s.lost,
 	       (unsigned long long)s.damaged, s.result[0] ? ", " : "", s.result,
 	       s.error[0] ? ", error: " : "", s.error_message);
 }
@@ -212,12 +216,22 @@ static bool watch_one(void *arg, const char *name, const char *data)
 	return fflush(stdout) == 0;
 }
 
+static int watch_many(struct call *c, const char *const *name, unsigned names)
+{
+	const struct sl_ctl_feed_options options = {
+		.host = c->host, .only = name, .onlys = names, .interval_ms = c->o->interval_ms};
+
+	return sl_ctl_watch(&options, c->o->url, c->o->json);
+}
+
 static int do_watch(struct call *c, const char *name)
 {
 	struct sl_api_answer answer;
 	char path[PATH];
 	int err, status;
 
+	if (sl_screen_is_there() && !c->o->json)
+		return watch_many(c, &name, 1);
 	snprintf(path, sizeof(path), API "/events?session=%s&interval_ms=%u", name,
 		 c->o->interval_ms);
 	err = sl_api_events(c->host, path, watch_one, c, &answer);
@@ -267,7 +281,7 @@ static int do_verb(struct call *c, const char *name, const char *verb, const cha
 	if (!strcmp(verb, "watch"))
 		return do_watch(c, name);
 	snprintf(path, sizeof(path), API "/sessions/%s/%s", name, verb);
-	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") ||
+	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") || !strcmp(verb, "explain") ||
 	    (!strcmp(verb, "metadata") && !words))
 		return call(c, "GET", path, NULL, NULL, 0);
 	if (!strcmp(verb, "metadata")) {
@@ -370,6 +384,8 @@ static int do_words(struct call *c, const char *const *word, unsigned words)
 		return do_path(c, "GET", word, words);
 	if (words > 1 && is_method(first) && word[1][0] == '/')
 		return do_path(c, first, word + 1, words - 1);
+	if (!strcmp(first, "watch"))
+		return watch_many(c, word + 1, words - 1);
 	if (!strcmp(first, "capabilities"))
 		return call(c, "GET", API, NULL, NULL, 0);
 	for (unsigned i = 0; i < 3; i++)

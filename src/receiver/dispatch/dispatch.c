@@ -174,19 +174,25 @@ static int reap(struct sl_dispatcher *d)
 	return n;
 }
 
-/* A pause lets all modules come to the same frame: that of the module which is ahead. */
+/* A pause lets all modules come to the same frame: that of the module which is ahead, or the one
+ * that was asked for. */
 static uint64_t pause_limit(struct sl_receiver *r)
 {
 	bool pause = atomic_load_explicit(&r->pause, memory_order_relaxed);
+	/* Pairs with the store in sl_receiver_pause_at(). */
+	uint64_t at = atomic_load_explicit(&r->pause_at, memory_order_acquire);
 	uint64_t limit = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
 
-	if (pause == (limit != UINT64_MAX))
+	if (pause == (limit != UINT64_MAX) &&
+	    at == atomic_load_explicit(&r->pause_seen, memory_order_relaxed))
 		return limit;
-	limit = pause ? 0 : UINT64_MAX;
+	limit = pause ? at : UINT64_MAX;
 	for (uint32_t m = 0; pause && m < r->ring.modules; m++)
 		if (sl_ring_opened(&r->ring, m) > limit)
 			limit = sl_ring_opened(&r->ring, m);
 	atomic_store_explicit(&r->pause_limit, limit, memory_order_relaxed);
+	/* Pairs with the load in sl_receiver_is_drained(). */
+	atomic_store_explicit(&r->pause_seen, at, memory_order_release);
 	return limit;
 }
 
