@@ -484,6 +484,10 @@ static void who_filled_the_ring_is_named(void **state)
 	is(w, "overrun_policy", "turned away");
 	grows(w, "cause.no_slot", 10, 0, SAMPLES);
 	is(w, "starved_core", "50 ms at a time");
+	/* A quota: one long wait in each sample, and many short ones. */
+	grows(w, "thread.worker-0.slices", 100, 1, SAMPLES);
+	grows(w, "cgroup.throttled_us", 200000, 8, 14);
+	is(w, "starved_core", "by its quota");
 	stop_for(w, 1500000000);
 	grows(w, "thread.worker-0.wait", 1000000, 1, SAMPLES);
 	is(w, "stopped_receiver", "1.50 s");

@@ -243,9 +243,9 @@ bool sl_rule_starved_room(const struct sl_case *c, struct sl_finding *f)
 	struct sl_case_threads t, most = {0};
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (sl_case_threads(c, names[i], &t) && t.wait_ms > most.wait_ms)
+		if (sl_case_threads(c, names[i], &t) && t.longest_ms > most.longest_ms)
 			most = t;
-	if (most.wait_ms < 20 || most.wait_share < 0.5)
+	if (most.longest_ms < 20 || most.wait_share < 0.5)
 		return false;
 	f->score = most.mean_share >= 0.9 * sl_case_share_without_room(c) ? 0.85 : 0.6;
 	tell_starved(c, f, "a thread that processes frames", &most,
