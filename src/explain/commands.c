@@ -95,7 +95,7 @@ const char *sl_case_file(const struct sl_case *c)
 
 const char *sl_case_interface(const struct sl_case *c)
 {
-	return c->interface[0] ? c->interface : "INTERFACE";
+	return c->interface[0] ? c->interface : "any";
 }
 
 bool sl_case_is_loopback(const struct sl_case *c)

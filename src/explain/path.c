@@ -81,7 +81,7 @@ static uint64_t never_sent(const struct sl_case *c)
 
 bool sl_rule_vanished_front_end(const struct sl_case *c, struct sl_finding *f)
 {
-	char who[96], rest[120] = "";
+	char who[96], rest[120] = "", lack[120] = "";
 	uint64_t never = never_sent(c), partners = c->cause[SL_CAUSE_PARTNER];
 
 	if (!c->vanished)
@@ -93,11 +93,14 @@ bool sl_rule_vanished_front_end(const struct sl_case *c, struct sl_finding *f)
 		snprintf(rest, sizeof(rest),
 			 "; it had offered %llu module-frames more than it sent",
 			 (unsigned long long)never);
+	if (partners)
+		snprintf(lack, sizeof(lack), "; %llu module-frames of other modules are incomplete",
+			 (unsigned long long)partners);
 	sl_finding_say(
 		f,
 		"The front end of %s vanished: its connection ended, or it said and sent nothing "
-		"for control.silence_s%s; %llu module-frames of other modules lack it.",
-		who, rest, (unsigned long long)partners);
+		"for control.silence_s%s%s.",
+		who, rest, lack);
 	sl_finding_advise(
 		f, "Look at that front end: its log and exit status. With ring.incomplete: keep, "
 		   "frames go on without it.");
@@ -108,7 +111,8 @@ bool sl_rule_vanished_front_end(const struct sl_case *c, struct sl_finding *f)
 	sl_finding_prove(f, "sources_vanished", c->vanished, "");
 	if (never)
 		sl_finding_prove(f, "module_frames_never_sent", (double)never, "");
-	sl_finding_prove(f, "module_frames_without_partner", (double)partners, "");
+	if (partners)
+		sl_finding_prove(f, "module_frames_without_partner", (double)partners, "");
 	return true;
 }
 

@@ -209,6 +209,7 @@ void sl_command_log(const struct sl_case *c, struct sl_finding *f);
 void sl_command_packets(const struct sl_case *c, struct sl_finding *f);
 /* The experiment's file, as a word of the shell. */
 const char *sl_case_file(const struct sl_case *c);
+/* "any", which tcpdump takes, where it is not known. */
 const char *sl_case_interface(const struct sl_case *c);
 /* Data come from this host: there is no cable, and no NIC. */
 bool sl_case_is_loopback(const struct sl_case *c);

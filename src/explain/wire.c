@@ -176,10 +176,13 @@ static void mend_lossy(const struct sl_case *c, struct sl_finding *f)
 			f,
 			"Look for a bad cable, transceiver or switch port: the counters of both "
 			"ends of each link say which. link.service: rc sends again what was lost.");
-		sl_finding_command(f,
-				   "ip -s -s link show dev %s; ethtool -S %s | grep -iE "
-				   "'err|crc|discard|drop'",
-				   sl_case_interface(c), sl_case_interface(c));
+		if (!c->interface[0])
+			sl_finding_command(f, "ip -s -s link");
+		else
+			sl_finding_command(f,
+					   "ip -s -s link show dev %s; ethtool -S %s | grep -iE "
+					   "'err|crc|discard|drop'",
+					   sl_case_interface(c), sl_case_interface(c));
 	}
 }
 
