@@ -813,6 +813,10 @@ static void a_live_session_is_explained(void **state)
 	w->result = reply;
 	is(w, "lossy_cable", "30 arrived damaged");
 	assert_true(w->e.is_live);
+	/* More has arrived than front ends have said to have sent so far. */
+	set_number(json_object_get(w->result, "status"), "link", "packets", 17100);
+	set_number(json_object_get(w->result, "status"), "link.dropped", "icrc", 0);
+	is(w, "lossy_cable", "100 of 17200 did not arrive");
 }
 
 static void refused(const char *result, const char *flight, const char *says)

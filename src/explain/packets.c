@@ -20,11 +20,16 @@ static uint64_t unplaced_frames(const struct sl_case *c)
 	       c->cause[SL_CAUSE_OVERWRITTEN] + c->cause[SL_CAUSE_LATE];
 }
 
+/* At least one of each module-frame: what front ends have said to have sent lags behind what has
+ * arrived while a run goes on. */
 double sl_case_missing_packets(const struct sl_case *c)
 {
 	double sent = (double)c->sent * (double)c->block_packets;
+	double missing = sent - (double)c->packets, least = (double)sl_case_missing(c);
 
-	return sent > (double)c->packets ? sent - (double)c->packets : 0;
+	if (!c->block_packets)
+		return 0;
+	return missing > least ? missing : least;
 }
 
 /* ---- receive queues ---- */
