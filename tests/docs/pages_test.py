@@ -560,7 +560,7 @@ def check_explain(out, installed):
         right = not done.returncode and shape(done.stdout).startswith(shape(shown))
         out.case(case, [] if right else [done.stdout + done.stderr, "is not", shown])
     read = installed.python(extract.blocks(page, "python")[0])
-    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* packets  \d+ ns$", read.stdout, re.M)
+    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* drops  \d+ ns$", read.stdout, re.M)
              else [read.stdout + read.stderr])
     listed = {line.split()[0] for line in run(SLUICE, "explain", "--list").stdout.splitlines()}
     out.case("why-did-i-lose-frames.md names every cause", sorted(cause for cause in listed if f"`{cause}`" not in page) or
