@@ -90,7 +90,8 @@ static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offe
 static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_lines *lines = &r->ring.lines;
+	const struct sl_feed *f = r->of[offer->module];
+	const struct sl_lines *lines = &f->ring.lines;
 
 	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
 		return false;
@@ -162,7 +163,8 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 		       struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct sl_experiment *e = r->experiment;
-	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
+	struct sl_feed *f = r->of[offer->module];
+	uint64_t block_bytes = offer->bare ? f->ring.pixel_bytes : f->ring.block_bytes;
 	struct sl_source *s = &r->source[offer->module];
 	struct sl_offer placed = *offer;
 	uint64_t frames;
@@ -173,12 +175,12 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 			 (unsigned long long)offer->block_bytes, (unsigned long long)block_bytes);
 		return -EINVAL;
 	}
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted &&
-		    r->assembler.options.first_frame != offer->first_frame) {
+	for (uint32_t m = 0; m < r->modules; m++)
+		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted && r->of[m] == f &&
+		    f->assembler.options.first_frame != offer->first_frame) {
 			snprintf(why, why_bytes, "it begins with frame %llu, the others with %llu",
 				 (unsigned long long)offer->first_frame,
-				 (unsigned long long)r->assembler.options.first_frame);
+				 (unsigned long long)f->assembler.options.first_frame);
 			return -EINVAL;
 		}
 	if (is_hopeless(r, offer, why, why_bytes) || offer_lacks(r, offer, why, why_bytes) ||
@@ -192,14 +194,14 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 		return err;
 	placed.first_sequence = r->source[offer->module].end;
 	err = r->handover_from ? take_over_transfer(r, offer, plan)
-			       : e->link->receiving->accept(e->link_state, &placed, plan);
+			       : f->link->receiving->accept(f->link_state, &placed, plan);
 	if (err) {
-		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
+		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", f->link->name,
 			 strerror(-err));
 		return err;
 	}
 	/* From now on the link looks for it: nothing of it is late before that. */
-	sl_ring_looked(&r->ring, offer->module, sl_clock_ns());
+	sl_ring_looked(&f->ring, offer->module - f->first, sl_clock_ns());
 	s->offer = *offer;
 	s->plan = *plan;
 	r->plans++;
@@ -208,7 +210,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->dropped = false;
 	s->first_sequence = s->end;
 	frames = offer->frames < ENDLESS - s->end ? offer->frames : 0;
-	s->final_frame = offer->first_frame + (frames - 1) * r->assembler.options.frame_step;
+	s->final_frame = offer->first_frame + (frames - 1) * f->assembler.options.frame_step;
 	if (frames > r->expected)
 		r->expected = frames;
 	s->offered = frames ? s->end + frames : 0;
@@ -219,16 +221,16 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 		sl_rejoin_end(r, offer->module);
 		return 0;
 	}
-	r->assembler.options.first_frame = offer->first_frame;
-	if (s->open_loop && !(e->link->guards & SL_GUARD_ENFORCED))
-		r->assembler.options.unguarded |= UINT64_C(1) << offer->module;
-	sl_assembler_begin(&r->assembler, offer->module, 0, offer->first_frame);
+	f->assembler.options.first_frame = offer->first_frame;
+	if (s->open_loop && !(f->link->guards & SL_GUARD_ENFORCED))
+		f->assembler.options.unguarded |= UINT64_C(1) << (offer->module - f->first);
+	sl_assembler_begin(&f->assembler, offer->module - f->first, 0, offer->first_frame);
 	return 0;
 }
 
 void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 {
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer) {
 			sl_rejoin_drop(r, m);
 			r->source[m].accepted = false;
@@ -239,7 +241,7 @@ int sl_receiver_set_queue(struct sl_receiver *r, uint16_t transfer, uint32_t qpn
 {
 	const struct sl_link_receiving *link = r->experiment->link->receiving;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer)
 			r->source[m].plan.credit_qpn = qpn;
 	return link->set_queue ? link->set_queue(r->experiment->link_state, transfer, qpn)

@@ -88,8 +88,8 @@ void sl_receiver_control_env(struct sl_receiver *r, struct sl_control_env *env)
 {
 	env->experiment = r->experiment;
 	env->geometry = &r->geometry;
-	env->block_bytes = r->ring.block_bytes;
-	env->pixel_bytes = r->ring.pixel_bytes;
+	env->block_bytes = r->feed[0].ring.block_bytes;
+	env->pixel_bytes = r->feed[0].ring.pixel_bytes;
 	env->ops = &sl_receiver_control_ops;
 	env->arg = r;
 }
@@ -98,8 +98,8 @@ int sl_receiver_wait_open(const struct sl_receiver *r)
 {
 	uint64_t end = sl_clock_ns() + OPEN_NS;
 
-	for (uint32_t m = 0; m < r->ring.modules;) {
-		if (sl_ring_opened(&r->ring, m)) {
+	for (uint32_t m = 0; m < r->modules;) {
+		if (sl_feed_opened(r->of, m)) {
 			m++;
 		} else if (sl_clock_ns() > end) {
 			sl_error("no slots were opened within 10 s: this host is too busy");

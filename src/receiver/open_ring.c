@@ -12,6 +12,7 @@
 /* The ring's memory stays from run to run. */
 static int open_region(struct sl_receiver *r, const struct sl_lines *lines)
 {
+	struct sl_feed_memory *m = &r->memory[0];
 	const struct sl_experiment *e = r->experiment;
 	uint64_t bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, lines);
 	char what[64];
@@ -32,22 +33,38 @@ static int open_region(struct sl_receiver *r, const struct sl_lines *lines)
 			 e->ring.slots, (double)bytes * 1e-9, strerror(-err));
 		return err;
 	}
-	r->ring_node = r->placement.nodes > 1 ? sl_numa_of(r->region.base) : -1;
+	m->node = r->placement.nodes > 1 ? sl_numa_of(m->region.base) : -1;
 	return 0;
 }
 
-static int open_fill(struct sl_receiver *r)
+static int open_fill(struct sl_feed_memory *m, uint64_t bytes, enum sl_dtype dtype)
 {
-	if (r->fill)
+	if (m->fill)
 		return 0;
-	r->fill = malloc(r->ring.record_at);
-	if (!r->fill)
+	m->fill = malloc(bytes);
+	if (!m->fill)
 		return -ENOMEM;
-	memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
+	memset(m->fill, SL_FILL_BYTE, bytes);
 	/* -1 would be a measurement. */
-	for (uint64_t i = 0; r->geometry.dtype == SL_I16 && i < r->ring.record_at / 2; i++)
-		((int16_t *)r->fill)[i] = INT16_MIN;
+	for (uint64_t i = 0; dtype == SL_I16 && i < bytes / 2; i++)
+		((int16_t *)m->fill)[i] = INT16_MIN;
 	return 0;
+}
+
+/* Modules of a feed follow those of the one before. */
+static void init_feed(struct sl_receiver *r)
+{
+	struct sl_experiment *e = r->experiment;
+	struct sl_feed *f = &r->feed[0];
+
+	f->modules = r->geometry.modules;
+	f->link = e->link;
+	f->link_state = e->link_state;
+	r->feeds = 1;
+	r->modules = f->modules;
+	r->all_enforced = f->link->guards & SL_GUARD_ENFORCED;
+	for (uint32_t m = 0; m < f->modules; m++)
+		r->of[f->first + m] = f;
 }
 
 int sl_receiver_open_ring(struct sl_receiver *r)
@@ -65,22 +82,25 @@ int sl_receiver_open_ring(struct sl_receiver *r)
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,
 	};
+	struct sl_feed_memory *m = &r->memory[0];
+	struct sl_feed *f = &r->feed[0];
 	int err = sl_ring_options_lines(&e->ring, &r->geometry, &lines);
 
-	if (!err && !r->region.base)
+	init_feed(r);
+	if (!err && !m->region.base)
 		err = open_region(r, &lines);
 	if (err)
 		return err;
 	if (e->ring.poison)
-		sl_region_poison(&r->region);
-	err = sl_ring_init_lines(&r->ring, &r->region, &r->events, e->ring.slots,
+		sl_region_poison(&m->region);
+	err = sl_ring_init_lines(&f->ring, &m->region, &r->events, e->ring.slots,
 				 r->geometry.modules, &lines);
 	if (!err && e->ring.incomplete == SL_INCOMPLETE_KEEP)
-		err = open_fill(r);
-	options.fill = r->fill;
+		err = open_fill(m, f->ring.record_at, r->geometry.dtype);
+	options.fill = m->fill;
 	if (!err)
 		err = sl_ring_options_align(&e->ring, r->geometry.modules, &options.align);
 	if (!err)
-		sl_assembler_init(&r->assembler, &r->ring, &options);
+		sl_assembler_init(&f->assembler, &f->ring, &options);
 	return err;
 }

@@ -27,6 +27,7 @@
 #include "receiver/assemble/assembler.h"
 #include "receiver/calibration.h"
 #include "receiver/chain.h"
+#include "receiver/feed.h"
 #include "receiver/handover.h"
 #include "receiver/pool.h"
 #include "receiver/receiver.h"
@@ -203,14 +204,15 @@ struct sl_receiver {
 	void *link_options; /* the link's state before its first open: each run starts from it */
 
 	struct sl_placement placement;
-	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
 	bool outlives;	 /* memory and sockets may outlive the process */
 	bool taken_over; /* and another process had them before */
 	const struct sl_handover
 		*handover_from; /* while it begins; NULL: there was no receiver before */
 	struct sl_region notes; /* for the receiver after this one */
 
-	struct sl_region region;
+	unsigned feeds;	  /* detectors */
+	uint32_t modules; /* of all of them */
+	struct sl_feed_memory memory[SL_FEEDS];
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];
 	struct sl_flight_tap *flight; /* [pollers]; NULL: no packet is sampled */
@@ -220,7 +222,6 @@ struct sl_receiver {
 	uint32_t drop_frames; /* of the pool, for each sink that drops frames (on_slow) */
 	uint32_t drop_sinks;
 	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
-	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
 	unsigned workers;
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
@@ -235,14 +236,15 @@ struct sl_receiver {
 
 	/* ---- of one run: zeros at its beginning; `guard` is the first member ---- */
 	char guard[64];
-	bool link_open, started;
+	bool started;
 	_Atomic bool outcomes_failed;
 	_Atomic uint32_t state; /* enum sl_state */
 	unsigned sinks_open;
 	struct sl_forecast forecast;
 	uint32_t plans; /* that were made or taken over so far */
-	struct sl_ring ring;
-	struct sl_assembler assembler;
+	struct sl_feed feed[SL_FEEDS];
+	struct sl_feed *of[SL_ASSEMBLER_MODULES]; /* the feed of each module */
+	bool all_enforced; /* no link lets a source write where it was not granted */
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
 	_Alignas(64) _Atomic uint64_t limit; /* no slot is opened from this sequence on */

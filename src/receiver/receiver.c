@@ -85,7 +85,7 @@ int sl_receiver_open_link(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_link_env env = {
-		.ring = &r->ring,
+		.ring = &r->feed[0].ring,
 		.pollers = r->pollers,
 		.wake = r->wake,
 		.counters = &r->counters,
@@ -108,7 +108,7 @@ int sl_receiver_open_link(struct sl_receiver *r)
 	}
 	memcpy(e->link_state, r->link_options, e->link->state_bytes);
 	sl_flight_clear(r->flight, r->pollers);
-	r->link_open = true;
+	r->feed[0].link_open = true;
 	err = e->link->open(e->link_state, &env);
 	if (err)
 		return err;
@@ -166,8 +166,8 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	}
 	if (e->unit->know && r->pool.results.base)
 		e->unit->know(e->unit_state, r->pool.results.base, r->pool.results.bytes);
-	if (e->unit->know && r->region.base)
-		e->unit->know(e->unit_state, r->region.base, r->region.bytes);
+	if (e->unit->know && r->memory[0].region.base)
+		e->unit->know(e->unit_state, r->memory[0].region.base, r->memory[0].region.bytes);
 	r->batches = calloc(r->n_batches, sizeof(*r->batches));
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
 		r->batches[i].capacity = e->unit_options.batch;
@@ -276,7 +276,7 @@ int sl_receiver_open_outputs(struct sl_receiver *r, const char *outcomes_path)
 		err = open_sinks(r);
 	if (err)
 		return err;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
 	atomic_store(&r->ledger.source_alive, r->experiment->run.modules);
 	sl_figures_take_unit(r);
@@ -308,7 +308,7 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	r->experiment = experiment;
 	r->outlives = kept;
 	r->handover_from = handover;
-	r->region.fd = r->notes.fd = -1;
+	r->memory[0].region.fd = r->notes.fd = -1;
 	r->pool.results.fd = r->dropped.results.fd = -1;
 	sl_receiver_begin_run(r);
 	err = keep_link_options(r);
@@ -360,7 +360,7 @@ struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *r, unsigned *ta
 
 bool sl_receiver_plan(const struct sl_receiver *r, uint32_t module, struct sl_plan *plan)
 {
-	if (module >= r->ring.modules || !atomic_load(&r->source[module].accepted))
+	if (module >= r->modules || !atomic_load(&r->source[module].accepted))
 		return false;
 	*plan = r->source[module].plan;
 	return true;
@@ -407,10 +407,16 @@ int sl_receiver_finish(struct sl_receiver *r)
 	return err;
 }
 
+static void close_feed(struct sl_feed *f)
+{
+	if (f->link_open)
+		f->link->close(f->link_state);
+	f->link_open = false;
+	sl_ring_fini(&f->ring);
+}
+
 void sl_receiver_close_run(struct sl_receiver *r)
 {
-	struct sl_experiment *e = r->experiment;
-
 	atomic_store(&r->abandon, 1);
 	sl_dispatcher_wake(r);
 	sl_receiver_join(r);
@@ -420,10 +426,8 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	close_sinks(r, NULL);
 	sl_sink_threads_close(r);
 	sl_outcomes_close(r);
-	if (r->link_open)
-		e->link->close(e->link_state);
-	r->link_open = false;
-	sl_ring_fini(&r->ring);
+	for (unsigned d = 0; d < r->feeds; d++)
+		close_feed(&r->feed[d]);
 	sl_ledger_fini(&r->ledger);
 }
 
@@ -452,9 +456,11 @@ void sl_receiver_close(struct sl_receiver *r)
 	if (!r->resting)
 		sl_receiver_close_run(r);
 	sl_receiver_close_unit(r);
-	free(r->fill);
-	if (r->region.base)
-		sl_region_close(&r->region);
+	for (unsigned d = 0; d < SL_FEEDS; d++) {
+		free(r->memory[d].fill);
+		if (r->memory[d].region.base)
+			sl_region_close(&r->memory[d].region);
+	}
 	if (r->notes.base)
 		sl_region_close(&r->notes);
 	sl_calibrated_free(&r->calibrated);

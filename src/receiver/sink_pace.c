@@ -110,7 +110,8 @@ static const char *place(const struct sl_receiver *r, unsigned sink)
 /* The ring is half full: soon sources would have to wait, or overrun. */
 static bool pressed(const struct sl_receiver *r)
 {
-	return 2 * atomic_load_explicit(&r->slots_used.now, memory_order_relaxed) >= r->ring.slots;
+	return 2 * atomic_load_explicit(&r->slots_used.now, memory_order_relaxed) >=
+	       r->feed[0].ring.slots;
 }
 
 bool sl_sink_pace_may_wait(const struct sl_receiver *r, uint32_t sinks)

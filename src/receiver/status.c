@@ -83,10 +83,10 @@ static void source_status(const struct sl_receiver *r, uint32_t module,
 		copy->state = SL_SOURCE_PLANNED;
 	copy->first = get(&s->first);
 	copy->offered = get(&s->offered);
-	copy->reached = sl_ring_reached(&r->ring, module);
-	copy->turned_away = get(&r->ring.lane[module].turned_away);
+	copy->reached = sl_feed_reached(r->of, module);
+	copy->turned_away = sl_feed_turned_away(r->of, module);
 	copy->returns = get(&s->returns);
-	copy->opened = sl_ring_opened(&r->ring, module);
+	copy->opened = sl_feed_opened(r->of, module);
 	copy->unfinished_sequence = get(&s->unfinished_sequence);
 	copy->unfinished_packets = get(&s->unfinished_packets);
 	/* Frames that it left out are among those that it dealt with. */
@@ -120,7 +120,7 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 	status->waiting_most_bytes = get(&c->waiting_most);
 	for (unsigned i = 0; i < SL_DROPS; i++)
 		status->dropped[i] = get(&c->dropped[i]);
-	status->one_way = r->experiment->link->oneway;
+	status->one_way = r->feed[0].link->oneway;
 	snprintf(status->link, sizeof(status->link), "%s", r->env.link);
 	snprintf(status->guard, sizeof(status->guard), "%s", r->env.guard);
 	snprintf(status->proof, sizeof(status->proof), "%s", r->env.proof);
@@ -134,7 +134,7 @@ static void threads_status(const struct sl_receiver *r, struct sl_status_threads
 	snprintf(threads->polling, sizeof(threads->polling), "%s",
 		 polling[r->experiment->threads.polling]);
 	threads->crowded = p->crowded;
-	threads->ring_node = r->ring_node;
+	threads->ring_node = r->memory[0].node;
 	threads->cpus = p->pinned ? p->threads : 0;
 	for (unsigned i = 0; i < threads->cpus; i++)
 		threads->cpu[i] = p->cpu[i];
@@ -202,7 +202,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	sl_figures_status(r, status);
 	sl_sink_pace_status(r, status);
 	totals_status(&r->totals, status);
-	status->slots = gauge_status(&r->slots_used, r->ring.slots);
+	status->slots = gauge_status(&r->slots_used, r->feed[0].ring.slots);
 	status->at_unit = gauge_status(&r->at_unit, r->pool.count);
 	status->at_sinks = gauge_status(&r->at_sinks, frames_at_sinks(r));
 	sl_ledger_status(&r->ledger, status);

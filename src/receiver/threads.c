@@ -160,8 +160,8 @@ void sl_receiver_log(const struct sl_receiver *r)
 	sl_info("threads: %s", r->placement.counts);
 	sl_placement_describe(&r->placement, text, sizeof(text));
 	sl_info("%s", text);
-	if (r->ring_node >= 0)
-		sl_info("the ring's memory is on node %d", r->ring_node);
+	if (r->memory[0].node >= 0)
+		sl_info("the ring's memory is on node %d", r->memory[0].node);
 	if (buffer)
 		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
 }

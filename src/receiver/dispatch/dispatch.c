@@ -108,9 +108,12 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 
 	for (uint32_t v = 0; v < frame->views; v++) {
 		const struct sl_view *view = &frame->view[v];
+		const struct sl_feed *f = r->of[v];
+		uint32_t m = v - f->first;
 
-		if (view->held && !(r->assembler.options.unguarded >> v & 1) &&
-		    sl_ring_was_turned_away(&r->ring, view->sequence + r->ring.slots, v))
+		if (view->held && !(f->link->guards & SL_GUARD_ENFORCED) &&
+		    !(f->assembler.options.unguarded >> m & 1) &&
+		    sl_ring_was_turned_away(&f->ring, view->sequence + f->ring.slots, m))
 			overwritten |= UINT64_C(1) << v;
 	}
 	if (!overwritten)
@@ -129,9 +132,10 @@ static void release(struct sl_receiver *r, struct sl_frame *frame)
 {
 	for (uint32_t v = 0; v < frame->views; v++) {
 		struct sl_view *view = &frame->view[v];
+		struct sl_feed *f = r->of[v];
 
 		if (view->held)
-			sl_ring_release(&r->ring, view->sequence, v);
+			sl_ring_release(&f->ring, view->sequence, v - f->first);
 		view->held = 0;
 		view->pixels.host = NULL;
 	}
@@ -148,7 +152,7 @@ static void take_back(struct sl_dispatcher *d, struct sl_batch *batch)
 		frame->hop_ns[SL_HOP_PROCESSED] = now;
 		if (batch->status)
 			give_up(frame);
-		if (!(r->experiment->link->guards & SL_GUARD_ENFORCED))
+		if (!r->all_enforced)
 			check_overwritten(r, frame);
 		release(r, frame);
 		((struct sl_flow_frame *)frame)->done = true;
@@ -183,9 +187,9 @@ static uint64_t pause_limit(struct sl_receiver *r)
 	if (pause == (limit != UINT64_MAX))
 		return limit;
 	limit = pause ? 0 : UINT64_MAX;
-	for (uint32_t m = 0; pause && m < r->ring.modules; m++)
-		if (sl_ring_opened(&r->ring, m) > limit)
-			limit = sl_ring_opened(&r->ring, m);
+	for (uint32_t m = 0; pause && m < r->modules; m++)
+		if (sl_feed_opened(r->of, m) > limit)
+			limit = sl_feed_opened(r->of, m);
 	atomic_store_explicit(&r->pause_limit, limit, memory_order_relaxed);
 	return limit;
 }
@@ -195,11 +199,16 @@ static int open_slots(struct sl_dispatcher *d)
 	struct sl_receiver *r = d->r;
 	uint64_t limit = atomic_load_explicit(&r->limit, memory_order_relaxed);
 	uint64_t paused = pause_limit(r);
-	unsigned n = sl_ring_open(&r->ring, limit < paused ? limit : paused);
+	unsigned most = 0;
 
-	if (n)
+	for (unsigned d = 0; d < r->feeds; d++) {
+		unsigned n = sl_ring_open(&r->feed[d].ring, limit < paused ? limit : paused);
+
+		most = n > most ? n : most;
+	}
+	if (most)
 		wake_link(r);
-	return (int)n;
+	return (int)most;
 }
 
 static bool submit(struct sl_dispatcher *d)
@@ -285,7 +294,7 @@ static int assemble_one(struct sl_dispatcher *d)
 	if (!batch || !has_spare(&d->spare, &r->pool))
 		return 0;
 	flow = d->spare;
-	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
+	got = sl_assembler_next(&r->feed[0].assembler, sl_clock_ns(), &flow->frame);
 	if (got <= 0)
 		return got;
 	d->spare = NULL;
@@ -314,7 +323,7 @@ static int drop_one(struct sl_dispatcher *d)
 	if (!sl_drop_is_due(r) || !has_spare(&d->spare_dropped, &r->dropped))
 		return 0;
 	flow = d->spare_dropped;
-	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
+	got = sl_assembler_next(&r->feed[0].assembler, sl_clock_ns(), &flow->frame);
 	if (got <= 0)
 		return got;
 	note_proof(r, &flow->frame);
@@ -385,8 +394,8 @@ static void measure(struct sl_dispatcher *d)
 	uint64_t settled = atomic_load_explicit(&r->totals.frames, memory_order_relaxed);
 	uint32_t used = 0;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++) {
-		uint32_t n = sl_ring_used(&r->ring, m);
+	for (uint32_t m = 0; m < r->modules; m++) {
+		uint32_t n = sl_feed_used(r->of, m);
 
 		used = n > used ? n : used;
 	}

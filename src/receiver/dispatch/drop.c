@@ -4,12 +4,13 @@
 /* Soon there will be no room for what comes. */
 bool sl_drop_is_due(const struct sl_receiver *r)
 {
-	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
+	for (uint32_t m = 0; m < r->modules; m++) {
+		uint32_t quarter = r->of[m]->ring.slots / 4, least = quarter > 2 ? quarter : 2;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->assembler.end[m] == UINT64_MAX &&
-		    sl_ring_opened(&r->ring, m) < sl_ring_reached(&r->ring, m) + least)
+		if (sl_feed_end(r->of, m) == UINT64_MAX &&
+		    sl_feed_opened(r->of, m) < sl_feed_reached(r->of, m) + least)
 			return true;
+	}
 	return false;
 }
 
