@@ -87,10 +87,10 @@ static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offe
 }
 
 /* Where a block is placed line by line, both must mean the same lines. */
-static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool lines_differ(const struct sl_feed *f, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_feed *f = r->of[offer->module];
+	const struct sl_receiver *r = f->receiver;
 	const struct sl_lines *lines = &f->ring.lines;
 
 	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
@@ -159,13 +159,14 @@ static int take_over_transfer(struct sl_receiver *r, const struct sl_offer *offe
 	return err;
 }
 
-int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool same_host,
-		       struct sl_plan *plan, char *why, size_t why_bytes)
+int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_host,
+		   struct sl_plan *plan, char *why, size_t why_bytes)
 {
+	struct sl_receiver *r = f->receiver;
 	struct sl_experiment *e = r->experiment;
-	struct sl_feed *f = r->of[offer->module];
+	uint32_t module = f->first + offer->module;
 	uint64_t block_bytes = offer->bare ? f->ring.pixel_bytes : f->ring.block_bytes;
-	struct sl_source *s = &r->source[offer->module];
+	struct sl_source *s = &r->source[module];
 	struct sl_offer placed = *offer;
 	uint64_t frames;
 	int err;
@@ -184,15 +185,15 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 			return -EINVAL;
 		}
 	if (is_hopeless(r, offer, why, why_bytes) || offer_lacks(r, offer, why, why_bytes) ||
-	    lines_differ(r, offer, why, why_bytes) || policy_lacks(r, offer, why, why_bytes))
+	    lines_differ(f, offer, why, why_bytes) || policy_lacks(r, offer, why, why_bytes))
 		return -EINVAL;
 	if (r->started)
-		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);
+		err = sl_rejoin_begin(r, module, offer->first_frame, why, why_bytes);
 	else
 		err = 0;
 	if (err)
 		return err;
-	placed.first_sequence = r->source[offer->module].end;
+	placed.first_sequence = s->end;
 	err = r->handover_from ? take_over_transfer(r, offer, plan)
 			       : f->link->receiving->accept(f->link_state, &placed, plan);
 	if (err) {
@@ -201,7 +202,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 		return err;
 	}
 	/* From now on the link looks for it: nothing of it is late before that. */
-	sl_ring_looked(&f->ring, offer->module - f->first, sl_clock_ns());
+	sl_ring_looked(&f->ring, offer->module, sl_clock_ns());
 	s->offer = *offer;
 	s->plan = *plan;
 	r->plans++;
@@ -218,32 +219,45 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->can_wait = can_wait(r, offer);
 	r->same_clock &= same_host;
 	if (r->started) {
-		sl_rejoin_end(r, offer->module);
+		sl_rejoin_end(r, module);
 		return 0;
 	}
 	f->assembler.options.first_frame = offer->first_frame;
 	if (s->open_loop && !(f->link->guards & SL_GUARD_ENFORCED))
-		f->assembler.options.unguarded |= UINT64_C(1) << (offer->module - f->first);
-	sl_assembler_begin(&f->assembler, offer->module - f->first, 0, offer->first_frame);
+		f->assembler.options.unguarded |= UINT64_C(1) << (offer->module);
+	sl_assembler_begin(&f->assembler, offer->module, 0, offer->first_frame);
 	return 0;
 }
 
-void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
+int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool same_host,
+		       struct sl_plan *plan, char *why, size_t why_bytes)
 {
-	for (uint32_t m = 0; m < r->modules; m++)
+	return sl_feed_accept(&r->feed[0], offer, same_host, plan, why, why_bytes);
+}
+
+void sl_feed_cancel_plan(struct sl_feed *f, uint16_t transfer)
+{
+	struct sl_receiver *r = f->receiver;
+
+	for (uint32_t m = f->first; m < f->first + f->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer) {
 			sl_rejoin_drop(r, m);
 			r->source[m].accepted = false;
 		}
 }
 
-int sl_receiver_set_queue(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
+void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 {
-	const struct sl_link_receiving *link = r->experiment->link->receiving;
+	sl_feed_cancel_plan(&r->feed[0], transfer);
+}
 
-	for (uint32_t m = 0; m < r->modules; m++)
+int sl_feed_set_queue(struct sl_feed *f, uint16_t transfer, uint32_t qpn)
+{
+	const struct sl_link_receiving *link = f->link->receiving;
+	struct sl_receiver *r = f->receiver;
+
+	for (uint32_t m = f->first; m < f->first + f->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer)
 			r->source[m].plan.credit_qpn = qpn;
-	return link->set_queue ? link->set_queue(r->experiment->link_state, transfer, qpn)
-			       : -ENOTSUP;
+	return link->set_queue ? link->set_queue(f->link_state, transfer, qpn) : -ENOTSUP;
 }

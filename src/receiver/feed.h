@@ -26,7 +26,9 @@ struct sl_feed_memory {
 };
 
 struct sl_feed {
+	struct sl_receiver *receiver;
 	uint32_t first, modules;
+	unsigned first_poller, pollers; /* link threads of the receiver that poll this link */
 	const struct sl_link *link;
 	void *link_state;
 	bool link_open;

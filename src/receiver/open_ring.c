@@ -57,7 +57,9 @@ static void init_feed(struct sl_receiver *r)
 	struct sl_experiment *e = r->experiment;
 	struct sl_feed *f = &r->feed[0];
 
+	f->receiver = r;
 	f->modules = r->geometry.modules;
+	f->pollers = r->pollers;
 	f->link = e->link;
 	f->link_state = e->link_state;
 	r->feeds = 1;
@@ -65,6 +67,15 @@ static void init_feed(struct sl_receiver *r)
 	r->all_enforced = f->link->guards & SL_GUARD_ENFORCED;
 	for (uint32_t m = 0; m < f->modules; m++)
 		r->of[f->first + m] = f;
+}
+
+const struct sl_feed *sl_receiver_polled(const struct sl_receiver *r, unsigned poller)
+{
+	unsigned d = 0;
+
+	while (d + 1 < r->feeds && poller >= r->feed[d + 1].first_poller)
+		d++;
+	return &r->feed[d];
 }
 
 int sl_receiver_open_ring(struct sl_receiver *r)

@@ -356,6 +356,15 @@ uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
 /* threads.c: wait until all but the link threads have ended; then for those. Link threads answer
  * sources that repeat what was acknowledged, until the receiver closes. */
+/* open_ring.c: the feed whose link this link thread polls. */
+const struct sl_feed *sl_receiver_polled(const struct sl_receiver *receiver, unsigned poller);
+
+/* accept.c: as receiver.h has them, of one detector and its own modules and transfers. */
+int sl_feed_accept(struct sl_feed *feed, const struct sl_offer *offer, bool same_host,
+		   struct sl_plan *plan, char *why, size_t why_bytes);
+void sl_feed_cancel_plan(struct sl_feed *feed, uint16_t transfer);
+int sl_feed_set_queue(struct sl_feed *feed, uint16_t transfer, uint32_t qpn);
+
 void sl_receiver_join(struct sl_receiver *receiver);
 void sl_receiver_join_link(struct sl_receiver *receiver);
 /* handover.c: memory for the ring. */

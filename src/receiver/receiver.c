@@ -84,12 +84,13 @@ static uint32_t guards_of(const struct sl_receiver *r)
 int sl_receiver_open_link(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
+	struct sl_feed *f = &r->feed[0];
 	struct sl_link_env env = {
-		.ring = &r->feed[0].ring,
-		.pollers = r->pollers,
-		.wake = r->wake,
+		.ring = &f->ring,
+		.pollers = f->pollers,
+		.wake = r->wake + f->first_poller,
 		.counters = &r->counters,
-		.flight = r->flight,
+		.flight = r->flight ? r->flight + f->first_poller : NULL,
 		.service = sl_experiment_service(e),
 		.operation = sl_experiment_operation(e),
 		.message = sl_experiment_message(e),
@@ -108,7 +109,7 @@ int sl_receiver_open_link(struct sl_receiver *r)
 	}
 	memcpy(e->link_state, r->link_options, e->link->state_bytes);
 	sl_flight_clear(r->flight, r->pollers);
-	r->feed[0].link_open = true;
+	f->link_open = true;
 	err = e->link->open(e->link_state, &env);
 	if (err)
 		return err;
@@ -348,8 +349,9 @@ void sl_receiver_set_metadata(struct sl_receiver *r, const struct sl_env_metadat
 void sl_receiver_serve(struct sl_receiver *r)
 {
 	sl_begins_tell(r, sl_clock_ns());
-	if (r->experiment->link->receiving->serve)
-		r->experiment->link->receiving->serve(r->experiment->link_state);
+	for (unsigned d = 0; d < r->feeds; d++)
+		if (r->feed[d].link->receiving->serve)
+			r->feed[d].link->receiving->serve(r->feed[d].link_state);
 }
 
 struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *r, unsigned *taps)

@@ -55,9 +55,6 @@ bool sl_receiver_plan(const struct sl_receiver *receiver, uint32_t module, struc
  * Until the receiver closes. */
 struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *receiver, unsigned *taps);
 
-/* The queue pair of a source whose offer could not name it. */
-int sl_receiver_set_queue(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
-
 /* Before a sink may ask, after open and after again. NULL: there are none. */
 struct sl_env_metadata;
 void sl_receiver_set_metadata(struct sl_receiver *receiver, const struct sl_env_metadata *metadata);

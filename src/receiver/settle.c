@@ -124,6 +124,20 @@ static void count_odd(struct sl_receiver *r, const struct sl_frame *frame, uint3
 	t->number = frame->number + 1;
 }
 
+/* A part of no event, and nothing of it is lost. */
+static bool is_unmatched(const struct sl_frame *frame)
+{
+	bool any = false;
+
+	for (uint32_t v = 0; v < frame->views; v++) {
+		any |= frame->view[v].outcome == SL_UNMATCHED;
+		if (frame->view[v].outcome != SL_UNMATCHED &&
+		    frame->view[v].outcome != SL_NO_OUTCOME)
+			return false;
+	}
+	return any;
+}
+
 static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
 			bool late, uint64_t sunk_ns)
 {
@@ -132,9 +146,9 @@ static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uin
 
 	sl_sequence_begin(&t->sequence);
 	sl_sequence_add(&t->frames, 1);
-	if (want == SL_WANT_BROKEN)
+	if (want == SL_WANT_BROKEN && !is_unmatched(frame))
 		sl_sequence_add(&t->broken, 1);
-	else
+	if (want != SL_WANT_BROKEN)
 		sl_sequence_add(&t->bytes, whole * r->geometry.module_bytes);
 	if (frame->flags & SL_FRAME_PARTIAL)
 		sl_sequence_add(&t->partial, 1);
