@@ -225,6 +225,8 @@ void sl_experiment_close(struct sl_experiment *e)
 		free(e->stage_state[i]);
 	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
 		free(e->sink_state[i]);
+	for (unsigned i = 0; i < e->others; i++)
+		sl_experiment_close(e->other[i].experiment);
 	free(e->generator_state);
 	free(e->link_state);
 	free(e->unit_state);

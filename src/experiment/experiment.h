@@ -29,6 +29,7 @@
 #include "feedback/listener.h"
 #include "frontend/fault.h"
 #include "geometry/refine.h"
+#include "receiver/assemble/join.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
@@ -108,6 +109,15 @@ struct sl_parameters {
 	struct sl_parameter parameter[SL_PARAMETERS];
 };
 
+/* A detector whose parts attach to the events of another one. Of its experiment only what
+ * describes a source is used: detector, link, ring, calibration, geometry, control, faults. */
+enum { SL_EXPERIMENT_OTHERS = SL_JOIN_DETECTORS - 1, SL_DETECTOR_NAME = 32 };
+struct sl_experiment_other {
+	char name[SL_DETECTOR_NAME];
+	struct sl_experiment *experiment;
+	struct sl_join_options join;
+};
+
 struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
@@ -169,6 +179,10 @@ struct sl_experiment {
 	struct sl_metadata_section said;
 
 	struct sl_parameters *parameters; /* NULL: it declares none */
+
+	/* Its own detector defines events; these attach to them. */
+	struct sl_experiment_other other[SL_EXPERIMENT_OTHERS];
+	unsigned others;
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */
@@ -233,6 +247,14 @@ int sl_experiment_resolved_tree(const struct sl_experiment *experiment, struct s
  * file: of the experiment file and of overrides; else of overrides alone. Before an experiment is
  * opened; the list is used until the end. */
 void sl_experiment_distrust(const char *const *roots, size_t n, bool file);
+
+/* Another detector, with what it has in common with the events of this one; closed together with
+ * this experiment. -EINVAL, logged: they do not fit together; it stays the caller's. */
+int sl_experiment_attach(struct sl_experiment *experiment, const char *name,
+			 struct sl_experiment *other, const struct sl_join_options *join);
+
+/* Of all detectors. */
+uint32_t sl_experiment_modules(const struct sl_experiment *experiment);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
 uint16_t sl_experiment_service(const struct sl_experiment *experiment);	  /* enum sl_service */

@@ -14,10 +14,9 @@
 
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
  * change it. */
-static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool offer_lacks(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			size_t why_bytes)
 {
-	const struct sl_experiment *e = r->experiment;
 	const char *what = NULL;
 
 	if (!(offer->services & sl_experiment_service(e)))
@@ -55,11 +54,10 @@ static enum family family_of_list(const char *list)
 }
 
 /* No packet of such a source could be accepted, or no credit reach it. */
-static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool is_hopeless(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			size_t why_bytes)
 {
 	static const uint8_t nowhere[4];
-	const struct sl_experiment *e = r->experiment;
 	enum family source = family_of(offer->source.ip), here;
 	struct sl_link_facts facts;
 
@@ -90,10 +88,9 @@ static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offe
 static bool lines_differ(const struct sl_feed *f, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_receiver *r = f->receiver;
 	const struct sl_lines *lines = &f->ring.lines;
 
-	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
+	if (!lines->pitch && sl_experiment_message(f->experiment) != SL_MESSAGE_LINE)
 		return false;
 	if (offer->lines &&
 	    (!lines->pitch || (offer->lines == lines->count && offer->line_bytes == lines->bytes)))
@@ -106,32 +103,30 @@ static bool lines_differ(const struct sl_feed *f, const struct sl_offer *offer, 
 }
 
 /* Shared memory has its credits elsewhere. */
-static bool is_open_loop(const struct sl_receiver *r, const struct sl_offer *offer)
+static bool is_open_loop(const struct sl_experiment *e, const struct sl_offer *offer)
 {
-	const struct sl_link *link = r->experiment->link;
+	const struct sl_link *link = e->link;
 
 	return link->oneway || (!offer->credit_va && !strcmp(link->wire, "roce"));
 }
 
 /* It takes credits; or over RC our own responder, or a NIC without a posted receive, tells it to
  * come again. */
-static bool can_wait(const struct sl_receiver *r, const struct sl_offer *offer)
+static bool can_wait(const struct sl_experiment *e, const struct sl_offer *offer)
 {
-	const struct sl_experiment *e = r->experiment;
 	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
 		     ((e->link->guards & SL_GUARD_ENFORCED) ||
 		      sl_experiment_operation(e) == SL_OPERATION_SEND);
 
-	return asked || !is_open_loop(r, offer);
+	return asked || !is_open_loop(e, offer);
 }
 
 /* ring.overrun says what to do with a source for which there is no room, and this one would never
  * be treated so. */
-static bool policy_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool policy_lacks(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_experiment *e = r->experiment;
-	bool waits = can_wait(r, offer);
+	bool waits = can_wait(e, offer);
 
 	if (e->ring.overrun == SL_OVERRUN_PAUSE && !waits)
 		snprintf(why, why_bytes,
@@ -163,7 +158,7 @@ int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_ho
 		   struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct sl_receiver *r = f->receiver;
-	struct sl_experiment *e = r->experiment;
+	struct sl_experiment *e = f->experiment;
 	uint32_t module = f->first + offer->module;
 	uint64_t block_bytes = offer->bare ? f->ring.pixel_bytes : f->ring.block_bytes;
 	struct sl_source *s = &r->source[module];
@@ -184,8 +179,8 @@ int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_ho
 				 (unsigned long long)f->assembler.options.first_frame);
 			return -EINVAL;
 		}
-	if (is_hopeless(r, offer, why, why_bytes) || offer_lacks(r, offer, why, why_bytes) ||
-	    lines_differ(f, offer, why, why_bytes) || policy_lacks(r, offer, why, why_bytes))
+	if (is_hopeless(e, offer, why, why_bytes) || offer_lacks(e, offer, why, why_bytes) ||
+	    lines_differ(f, offer, why, why_bytes) || policy_lacks(e, offer, why, why_bytes))
 		return -EINVAL;
 	if (r->started)
 		err = sl_rejoin_begin(r, module, offer->first_frame, why, why_bytes);
@@ -215,8 +210,8 @@ int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_ho
 	if (frames > r->expected)
 		r->expected = frames;
 	s->offered = frames ? s->end + frames : 0;
-	s->open_loop = is_open_loop(r, offer);
-	s->can_wait = can_wait(r, offer);
+	s->open_loop = is_open_loop(e, offer);
+	s->can_wait = can_wait(e, offer);
 	r->same_clock &= same_host;
 	if (r->started) {
 		sl_rejoin_end(r, module);

@@ -83,7 +83,7 @@ int sl_receiver_again(struct sl_receiver *r, const char *outcomes_path)
 	int err;
 
 	sl_receiver_begin_run(r);
-	err = sl_ledger_init(&r->ledger, r->experiment->run.modules);
+	err = sl_ledger_init(&r->ledger, sl_experiment_modules(r->experiment));
 	if (!err)
 		err = sl_receiver_open_ring(r);
 	if (!err) {

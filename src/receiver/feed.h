@@ -14,12 +14,16 @@
 
 #include "core/link.h"
 #include "core/ring.h"
+#include "experiment/experiment.h"
 #include "receiver/assemble/assembler.h"
 #include "receiver/assemble/join.h"
 
 enum { SL_FEEDS = SL_JOIN_DETECTORS };
 
 struct sl_feed_memory {
+	struct sl_geometry geometry; /* of feeds but the first; that one's is the receiver's */
+	bool detector_open;
+	void *link_options; /* the link's state before its first open: each run starts from it */
 	struct sl_region region;
 	int node;   /* where it lies; -1: there is one node, or it cannot be told */
 	void *fill; /* ring.incomplete keep: the pixels of a missing module */
@@ -27,6 +31,8 @@ struct sl_feed_memory {
 
 struct sl_feed {
 	struct sl_receiver *receiver;
+	struct sl_experiment *experiment; /* with its detector, link and ring */
+	const struct sl_geometry *geometry;
 	uint32_t first, modules;
 	unsigned first_poller, pollers; /* link threads of the receiver that poll this link */
 	const struct sl_link *link;

@@ -200,8 +200,7 @@ struct sl_receiver {
 	struct sl_env env; /* stages and the unit keep its address */
 	char name[SL_EXPERIMENT_NAME];
 	bool detector_open, unit_open;
-	bool resting;	    /* between two runs: there is no second part */
-	void *link_options; /* the link's state before its first open: each run starts from it */
+	bool resting; /* between two runs: there is no second part */
 
 	struct sl_placement placement;
 	bool outlives;	 /* memory and sockets may outlive the process */
@@ -244,6 +243,7 @@ struct sl_receiver {
 	uint32_t plans; /* that were made or taken over so far */
 	struct sl_feed feed[SL_FEEDS];
 	struct sl_feed *of[SL_ASSEMBLER_MODULES]; /* the feed of each module */
+	struct sl_join join;			  /* of the feeds, where there are several */
 	bool all_enforced; /* no link lets a source write where it was not granted */
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
@@ -356,6 +356,8 @@ uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
 /* threads.c: wait until all but the link threads have ended; then for those. Link threads answer
  * sources that repeat what was acknowledged, until the receiver closes. */
+/* open_ring.c: its own detector's experiment, or that of another one. */
+struct sl_experiment *sl_receiver_experiment(const struct sl_receiver *receiver, unsigned feed);
 /* open_ring.c: the feed whose link this link thread polls. */
 const struct sl_feed *sl_receiver_polled(const struct sl_receiver *receiver, unsigned poller);
 

@@ -57,11 +57,42 @@ static int open_detector(struct sl_receiver *r)
 	return 0;
 }
 
+/* Of detectors that attach to events: what their rings and links need to know. */
+static int open_other(struct sl_receiver *r, unsigned d)
+{
+	struct sl_experiment *e = sl_receiver_experiment(r, d);
+	int err = sl_experiment_open_detector(e, &r->memory[d].geometry);
+
+	r->memory[d].detector_open = true; /* likewise */
+	if (err)
+		sl_error("detector '%s' cannot be opened: %s", r->experiment->other[d - 1].name,
+			 strerror(-err));
+	return err;
+}
+
+static int open_detectors(struct sl_receiver *r)
+{
+	int err = open_detector(r);
+
+	for (unsigned d = 1; d <= r->experiment->others && !err; d++)
+		err = open_other(r, d);
+	return err;
+}
+
+/* Each detector has threads of its own. */
 static int open_pollers(struct sl_receiver *r)
 {
-	if (r->experiment->flight.record && sl_flight_open(r->placement.pollers, &r->flight))
+	unsigned pollers = r->placement.pollers + r->experiment->others;
+
+	if (pollers > SL_POLLERS) {
+		sl_error("%u link threads are too many: %d is the most, and each detector has its "
+			 "own; lower link.pollers",
+			 pollers, SL_POLLERS);
+		return -EINVAL;
+	}
+	if (r->experiment->flight.record && sl_flight_open(pollers, &r->flight))
 		return -ENOMEM;
-	while (r->pollers < r->placement.pollers) {
+	while (r->pollers < pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 		if (fd < 0)
@@ -72,19 +103,17 @@ static int open_pollers(struct sl_receiver *r)
 }
 
 /* Where the file says that sources take no credits, those guard nothing. */
-static uint32_t guards_of(const struct sl_receiver *r)
+static uint32_t guards_of(const struct sl_experiment *e)
 {
-	const struct sl_experiment *e = r->experiment;
 	struct sl_link_facts facts;
 
 	sl_link_facts(e->link, e->link_state, &facts);
 	return facts.credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
 }
 
-int sl_receiver_open_link(struct sl_receiver *r)
+static int open_link(struct sl_receiver *r, struct sl_feed *f)
 {
-	struct sl_experiment *e = r->experiment;
-	struct sl_feed *f = &r->feed[0];
+	struct sl_experiment *e = f->experiment;
 	struct sl_link_env env = {
 		.ring = &f->ring,
 		.pollers = f->pollers,
@@ -96,9 +125,9 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		.message = sl_experiment_message(e),
 		.pmtu = sl_experiment_pmtu(e),
 		.crc = sl_experiment_crc(e),
-		.bits = r->geometry.bit_depth,
-		.pixel_bytes = (uint32_t)sl_dtype_bytes(r->geometry.dtype),
-		.unread_rows = r->geometry.unread_rows,
+		.bits = f->geometry->bit_depth,
+		.pixel_bytes = (uint32_t)sl_dtype_bytes(f->geometry->dtype),
+		.unread_rows = f->geometry->unread_rows,
 		.notes = r->notes.base,
 	};
 	int err, fd;
@@ -107,19 +136,28 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		fd = fcntl(r->handover_from->link_fd, F_DUPFD_CLOEXEC, 0);
 		env.handover_fd = &fd;
 	}
-	memcpy(e->link_state, r->link_options, e->link->state_bytes);
-	sl_flight_clear(r->flight, r->pollers);
+	memcpy(e->link_state, r->memory[f - r->feed].link_options, e->link->state_bytes);
 	f->link_open = true;
 	err = e->link->open(e->link_state, &env);
-	if (err)
+	if (err || f != &r->feed[0])
 		return err;
-	sl_guard_name(guards_of(r), r->guard, sizeof(r->guard));
+	sl_guard_name(guards_of(e), r->guard, sizeof(r->guard));
 	r->env.link = e->link->name;
 	r->env.guard = r->guard;
 	r->env.proof = sl_proof_name(sl_experiment_crc(e)
 					     ? SL_PROOF_CHECKSUM
 					     : e->link->proof(env.service, env.message));
 	return 0;
+}
+
+int sl_receiver_open_link(struct sl_receiver *r)
+{
+	int err = 0;
+
+	sl_flight_clear(r->flight, r->pollers);
+	for (unsigned d = 0; d < r->feeds && !err; d++)
+		err = open_link(r, &r->feed[d]);
+	return err;
 }
 
 int sl_receiver_open_unit(struct sl_receiver *r)
@@ -155,11 +193,11 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	if (!sl_room_for(what, sl_pool_bytes(frames, r->build.result, r->build.results),
 			 "make unit.batch smaller, or raise the limit"))
 		return -ENOMEM;
-	err = sl_pool_init(&r->pool, frames, r->geometry.modules,
+	err = sl_pool_init(&r->pool, frames, r->modules, r->feeds,
 			   sl_geometry_frame_items(&r->geometry), r->build.result,
 			   r->build.results);
 	if (!err)
-		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->geometry.modules,
+		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->modules, r->feeds,
 				   sl_geometry_frame_items(&r->geometry), NULL, 0);
 	if (err) {
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
@@ -246,7 +284,7 @@ static int open_memory(struct sl_receiver *r)
 	int err = open_pollers(r);
 
 	if (!err)
-		err = open_detector(r);
+		err = open_detectors(r);
 	if (!err)
 		err = sl_receiver_open_ring(r);
 	if (!err)
@@ -279,7 +317,7 @@ int sl_receiver_open_outputs(struct sl_receiver *r, const char *outcomes_path)
 		return err;
 	for (uint32_t m = 0; m < r->modules; m++)
 		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
-	atomic_store(&r->ledger.source_alive, r->experiment->run.modules);
+	atomic_store(&r->ledger.source_alive, r->modules);
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
 	atomic_store(&r->state, SL_STATE_CONFIGURED);
@@ -288,12 +326,15 @@ int sl_receiver_open_outputs(struct sl_receiver *r, const char *outcomes_path)
 
 static int keep_link_options(struct sl_receiver *r)
 {
-	const struct sl_experiment *e = r->experiment;
+	for (unsigned d = 0; d <= r->experiment->others; d++) {
+		const struct sl_experiment *e = sl_receiver_experiment(r, d);
+		size_t bytes = e->link->state_bytes;
 
-	r->link_options = malloc(e->link->state_bytes ? e->link->state_bytes : 1);
-	if (!r->link_options)
-		return -ENOMEM;
-	memcpy(r->link_options, e->link_state, e->link->state_bytes);
+		r->memory[d].link_options = malloc(bytes ? bytes : 1);
+		if (!r->memory[d].link_options)
+			return -ENOMEM;
+		memcpy(r->memory[d].link_options, e->link_state, bytes);
+	}
 	return 0;
 }
 
@@ -314,7 +355,7 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	sl_receiver_begin_run(r);
 	err = keep_link_options(r);
 	if (!err)
-		err = sl_ledger_init(&r->ledger, experiment->run.modules);
+		err = sl_ledger_init(&r->ledger, sl_experiment_modules(experiment));
 	if (!err)
 		err = sl_placement_receiver(experiment, "", &r->placement);
 	if (!err)
@@ -460,6 +501,7 @@ void sl_receiver_close(struct sl_receiver *r)
 	sl_receiver_close_unit(r);
 	for (unsigned d = 0; d < SL_FEEDS; d++) {
 		free(r->memory[d].fill);
+		free(r->memory[d].link_options);
 		if (r->memory[d].region.base)
 			sl_region_close(&r->memory[d].region);
 	}
@@ -468,9 +510,14 @@ void sl_receiver_close(struct sl_receiver *r)
 	sl_calibrated_free(&r->calibrated);
 	if (r->detector_open)
 		e->detector->close(e->detector_state);
+	for (unsigned d = 1; d <= e->others; d++)
+		if (r->memory[d].detector_open) {
+			struct sl_experiment *other = sl_receiver_experiment(r, d);
+
+			other->detector->close(other->detector_state);
+		}
 	for (unsigned i = 0; i < r->pollers; i++)
 		close(r->wake[i].fd);
 	sl_flight_close(r->flight);
-	free(r->link_options);
 	free(r);
 }

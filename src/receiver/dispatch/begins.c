@@ -35,8 +35,8 @@ void sl_begins_check(struct sl_receiver *r)
 	}
 	r->all_began = !awaited;
 	held = awaited && begun && held;
-	for (unsigned d = 0; d < r->feeds; d++)
-		r->feed[d].assembler.patient = held;
+	r->join.patient = held;
+	r->feed[0].assembler.patient = held;
 	atomic_store_explicit(&r->awaited, held ? awaited : 0, memory_order_relaxed);
 }
 

@@ -283,6 +283,15 @@ static void append(struct sl_dispatcher *d, struct sl_flow_frame *flow)
 	d->line[d->last++ % d->room] = flow;
 }
 
+/* Of one detector, or an event of several. 1, 0, or -ENODATA. */
+static int next(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	uint64_t now = sl_clock_ns();
+
+	return r->feeds == 1 ? sl_assembler_next(&r->feed[0].assembler, now, &flow->frame)
+			     : sl_join_next(&r->join, now, &flow->frame, flow->part);
+}
+
 /* The next frame out of the assembler into the line. 1, 0, or -ENODATA. */
 static int assemble_one(struct sl_dispatcher *d)
 {
@@ -294,7 +303,7 @@ static int assemble_one(struct sl_dispatcher *d)
 	if (!batch || !has_spare(&d->spare, &r->pool))
 		return 0;
 	flow = d->spare;
-	got = sl_assembler_next(&r->feed[0].assembler, sl_clock_ns(), &flow->frame);
+	got = next(r, flow);
 	if (got <= 0)
 		return got;
 	d->spare = NULL;
@@ -323,7 +332,7 @@ static int drop_one(struct sl_dispatcher *d)
 	if (!sl_drop_is_due(r) || !has_spare(&d->spare_dropped, &r->dropped))
 		return 0;
 	flow = d->spare_dropped;
-	got = sl_assembler_next(&r->feed[0].assembler, sl_clock_ns(), &flow->frame);
+	got = next(r, flow);
 	if (got <= 0)
 		return got;
 	note_proof(r, &flow->frame);
