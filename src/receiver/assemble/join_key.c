@@ -143,7 +143,7 @@ uint64_t sl_join_trigger(const struct sl_join *join, const struct sl_join_detect
 }
 
 /* False: by its divider the detector has no part in this event. By times the first event with a
- * part says from which one on to count. */
+ * part says from which one on to count; until then it is trigger 0. */
 bool sl_join_expects(const struct sl_join *join, const struct sl_join_detector *d,
 		     const struct sl_join_moment *event)
 {
@@ -152,7 +152,7 @@ bool sl_join_expects(const struct sl_join *join, const struct sl_join_detector *
 	if (divider == 1)
 		return true;
 	trigger = sl_join_trigger(join, d, event);
-	if (d->options.by != SL_ALIGN_TIMESTAMP)
+	if (d->options.by != SL_ALIGN_TIMESTAMP || !d->matched)
 		return trigger % divider == 0;
-	return !d->matched || (int64_t)(trigger - d->matched_trigger) % (int64_t)divider == 0;
+	return (int64_t)(trigger - d->matched_trigger) % (int64_t)divider == 0;
 }
