@@ -207,7 +207,7 @@ int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_ho
 	s->first_sequence = s->end;
 	frames = offer->frames < ENDLESS - s->end ? offer->frames : 0;
 	s->final_frame = offer->first_frame + (frames - 1) * f->assembler.options.frame_step;
-	if (frames > r->expected)
+	if (f == &r->feed[0] && frames > r->expected) /* events are its frames */
 		r->expected = frames;
 	s->offered = frames ? s->end + frames : 0;
 	s->open_loop = is_open_loop(e, offer);

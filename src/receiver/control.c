@@ -74,7 +74,9 @@ static void source_lost(void *arg, uint32_t module)
 
 static void limit(void *arg, uint64_t sequence)
 {
-	sl_receiver_limit(((struct sl_feed *)arg)->receiver, sequence);
+	struct sl_feed *f = arg;
+
+	atomic_store_explicit(&f->limit, sequence, memory_order_relaxed);
 }
 
 static void progress(void *arg, uint32_t module, struct sl_progress *progress)

@@ -38,6 +38,8 @@ struct sl_feed {
 	const struct sl_link *link;
 	void *link_state;
 	bool link_open;
+	/* No slot is opened from this sequence on; the same, while the run is paused. */
+	_Atomic uint64_t limit, pause_limit;
 	struct sl_ring ring;
 	struct sl_assembler assembler;
 };

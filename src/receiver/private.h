@@ -247,9 +247,7 @@ struct sl_receiver {
 	bool all_enforced; /* no link lets a source write where it was not granted */
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
-	_Alignas(64) _Atomic uint64_t limit; /* no slot is opened from this sequence on */
-	_Atomic bool pause;		     /* wanted; then the dispatcher sets: */
-	_Atomic uint64_t pause_limit;	     /* the same, while the run is paused */
+	_Alignas(64) _Atomic bool pause; /* wanted; then the dispatcher sets pause_limit of feeds */
 	/* Read by every turn of pollers and workers, written once. */
 	_Alignas(64) _Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */

@@ -301,8 +301,10 @@ void sl_receiver_begin_run(struct sl_receiver *r)
 	memset((char *)r + offsetof(struct sl_receiver, guard), 0,
 	       sizeof(*r) - offsetof(struct sl_receiver, guard));
 	atomic_store(&r->same_clock, true); /* until an offer comes from elsewhere */
-	atomic_store(&r->limit, UINT64_MAX);
-	atomic_store(&r->pause_limit, UINT64_MAX);
+	for (unsigned d = 0; d < SL_FEEDS; d++) {
+		atomic_store(&r->feed[d].limit, UINT64_MAX);
+		atomic_store(&r->feed[d].pause_limit, UINT64_MAX);
+	}
 	r->resting = false;
 }
 

@@ -71,7 +71,7 @@ void sl_receiver_source_lost(struct sl_receiver *r, uint32_t module)
 
 void sl_receiver_limit(struct sl_receiver *r, uint64_t sequence)
 {
-	atomic_store_explicit(&r->limit, sequence, memory_order_relaxed);
+	atomic_store_explicit(&r->feed[0].limit, sequence, memory_order_relaxed);
 }
 
 void sl_receiver_end(struct sl_receiver *r, uint32_t module)

@@ -176,13 +176,14 @@ static void progress_status(const struct sl_receiver *r, struct sl_status *statu
 /* Every slot that is open was filled, and what was in them has its outcome. */
 static bool is_drained(const struct sl_receiver *r, const struct sl_status *status)
 {
-	uint64_t limit = get(&r->pause_limit);
+	bool paused = get(&r->feed[0].pause_limit) != UINT64_MAX;
 
-	for (uint32_t m = 0; m < status->modules && limit != UINT64_MAX; m++)
+	for (uint32_t m = 0; m < status->modules && paused; m++)
 		if (status->source[m].state == SL_SOURCE_RUNNING &&
-		    status->column[m].settled + status->source[m].first < limit)
+		    status->column[m].settled + status->source[m].first <
+			    get(&r->of[m]->pause_limit))
 			return false;
-	return limit != UINT64_MAX;
+	return paused;
 }
 
 void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
