@@ -309,6 +309,7 @@ struct sl_receiver {
 
 /* receiver.c: the steps of an opening that each run takes, in this order. */
 int sl_receiver_open_ring(struct sl_receiver *receiver);
+int sl_receiver_keep_links(struct sl_receiver *receiver); /* their options, before the first */
 int sl_receiver_open_link(struct sl_receiver *receiver);
 int sl_receiver_open_unit(struct sl_receiver *receiver);
 int sl_receiver_open_outputs(struct sl_receiver *receiver, const char *outcomes_path);
@@ -381,6 +382,9 @@ void sl_dispatcher_end(struct sl_dispatcher *dispatcher);
 void sl_dispatcher_close(struct sl_dispatcher *dispatcher); /* NULL: nothing */
 /* Any thread: there may be something to do. */
 void sl_dispatcher_wake(struct sl_receiver *receiver);
+
+/* slots.c: open what is free; of the module that got most, how many. */
+unsigned sl_slots_open(struct sl_receiver *receiver);
 
 /* drop.c. The ring has hardly any room left; this frame is dropped, and its outcomes say so; and
  * whether b comes right after a and the row that follows it, and is alike. */

@@ -71,8 +71,9 @@ void sl_receiver_source_lost(struct sl_receiver *receiver, uint32_t module);
 /* Every source that has not ended is lost. */
 void sl_receiver_abandon(struct sl_receiver *receiver);
 
-/* For sources that cannot count, of the detector that defines events. No slot is opened from this sequence on, but for those that are
- * open already: a source that is not told so is held back there. */
+/* For sources that cannot count, of the detector that defines events. No slot is opened from this
+ * sequence on, but for those that are open already: a source that is not told so is held back
+ * there. */
 void sl_receiver_limit(struct sl_receiver *receiver, uint64_t sequence);
 
 /* Open no slot from the next frame on, until it is called again with false: sources that wait for

@@ -40,7 +40,7 @@ TIMEOUT_S = 240 if SLOW else 90  # of anything that ends by itself; far above wh
 CONTROL_PORT = 47910  # free on our addresses
 ROCE_PORT = 4791
 
-OUTCOMES = ("stored", "prescaled", "vetoed", "incomplete", "overrun", "unproven", "refused", "unwritten", "lost")
+OUTCOMES = ("stored", "prescaled", "vetoed", "incomplete", "overrun", "unproven", "refused", "unwritten", "lost", "unmatched")
 
 
 def address(index):

@@ -43,13 +43,13 @@ struct sl_assembler_options {
 	uint64_t frame_step;	/* and of sequence 1: first_frame + frame_step */
 	enum sl_dtype dtype;	/* of raw pixels */
 	uint32_t rows, columns; /* of a module */
-	uint32_t first_module;	/* of all detectors' modules: the number of this one's first */
+	uint32_t first_module;	/* number of its first one, through all detectors */
 	struct sl_align align;
 	/* Frames with missing modules go on, with these pixels (SL_FILL_BYTE) in their place; NULL:
 	 * they do not. */
 	void *fill;
-	/* A bit per module of this detector: its source cannot be kept from writing again what is read. What its
-	 * record or checksum contradicts is then overrun or unproven. */
+	/* A bit per module of this detector: its source cannot be kept from writing again what is
+	 * read. What its record or checksum contradicts is then overrun or unproven. */
 	uint64_t unguarded;
 };
 

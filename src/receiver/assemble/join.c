@@ -1,4 +1,4 @@
-/* join.c - takes the parts that are of one event; gives out by themselves those that are of none. */
+/* join.c - takes the parts that are of one event; those that are of none go by themselves. */
 #include <errno.h>
 #include <string.h>
 

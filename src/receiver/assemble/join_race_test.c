@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "receiver/assemble/join_testing.h"
+#include "receiver/assemble/join_test.h"
 
 enum { TRIGGERS = 10000, PERIOD_NS = 1000, WINDOW_NS = 100, CAMERA_DIVIDER = 2 };
 enum { OFFSET_NUMBER = 17, OFFSET_TIME = -12345 };

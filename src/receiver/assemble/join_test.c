@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "receiver/assemble/join_testing.h"
+#include "receiver/assemble/join_test.h"
 
 enum { NOTHING = -1 };
 

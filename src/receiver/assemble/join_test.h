@@ -1,7 +1,7 @@
-/* join_testing.h - for tests of events: three detectors, each with a small ring, all slots open and
+/* join_test.h - for tests of events: three detectors, each with a small ring, all slots open and
  * poisoned. `image` has two modules and defines events, `camera` and `counter` have one. */
-#ifndef SL_RECEIVER_ASSEMBLE_JOIN_TESTING_H
-#define SL_RECEIVER_ASSEMBLE_JOIN_TESTING_H
+#ifndef SL_RECEIVER_ASSEMBLE_JOIN_TEST_H
+#define SL_RECEIVER_ASSEMBLE_JOIN_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
