@@ -1,8 +1,9 @@
 /* feed.h - one detector of a receiver: its modules, its ring, the link that fills it, and the
  * assembler that empties it.
  *
- * Model:     modules of a receiver have numbers from 0 on, through all detectors; those of a
- *            detector follow each other. Ring, link and assembler of a detector count its own from 0.
+ * Model:     modules of a receiver have numbers from 0 on, through all detectors; those of one
+ *            detector follow each other. Ring, link and assembler of a detector count its own
+ *            from 0.
  * Threads:   as core/ring.h says; the assembler is the dispatcher's.
  * Ownership: the memory under the ring stays from run to run (struct sl_feed_memory).
  * Cost:      two loads to find a module's feed. */
