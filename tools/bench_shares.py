@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/reference/benchmarks.md"
 BEGIN, END = "<!-- shares: written by tools/bench_shares.py -->", "<!-- end of shares -->"
 LINES = {"sluice/local/fetch": "share, this host", "memcpy/fetch": "memcpy", "sluice/rdma/fetch": "share, rdma over udp",
+         "sluice/verbs/fetch": "share, RDMA NIC",
          "zeromq/reqrep": "ZeroMQ REQ/REP, TCP", "zeromq/reqrep-ipc": "ZeroMQ, Unix socket", "ucx/tcp-get": "UCX get, TCP", "ucx/shm-get": "UCX get, shared memory"}
 QUANTILES = ("p50", "p99", "p99.9")
 FOLLOWS = re.compile(r"/(follow|pubsub|pubsub-ipc)/\d+$")

@@ -36,6 +36,10 @@ PARTS = ("unit", "system", "lint", "model", "fuzz")
 LONG = {"receiver/gpu", "system/keeper", "system/opencl", "model/device_ring"}
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 900
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
+# In a system test whose code has unit tests with sanitizers, or other system tests: `make check-long` runs it with them.
+LONG_SANITIZED = "# with sanitizers in check-long"
+# Unit tests that take half a minute with sanitizers, likewise.
+LONG_SANITIZED_UNIT = ("docs/pages", "receiver/gpu", "stage/rings/oracle", "detector/jungfrau/jungfrau")
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 # System tests that run once more with other threads in the program: (name, cases with this in their name, environment).
 AGAIN_WITH = {"senders": ("assemble", "32 modules", {"SLUICE_SENDERS": "3"})}
@@ -66,8 +70,8 @@ class Build:
         """Whether a C test runs in this build: TSan looks at what threads share, and at nothing else."""
         shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "session/", "unit/", "share/", "stage/python/", "service/image/", "flight/", "base/bell", "base/queue", "base/sequence", "link/poller",
                   "bench/gpu/ingest")
-        if self.name == "asan" and name == "docs/pages" and "SLUICE_LONG" not in os.environ:
-            return False  # it runs whole programs for half a minute; the normal build has it
+        if self.name == "asan" and name in LONG_SANITIZED_UNIT and "SLUICE_LONG" not in os.environ:
+            return False
         return self.name != "tsan" or name.startswith(shared)
 
 
@@ -188,8 +192,9 @@ def system_jobs(build):
         env["SLUICE_GUARDED"] = str(build.folder / "sluice-guarded")
     jobs = []
     for path in sorted((ROOT / "tests/system").glob("*_test.py")):
-        normal_only = "# normal build only" in path.read_text().splitlines()
-        if build.name == "normal" or (build.name == "asan" and not normal_only):
+        lines = path.read_text().splitlines()
+        sanitized = "# normal build only" not in lines and (LONG_SANITIZED not in lines or "SLUICE_LONG" in os.environ)
+        if build.name == "normal" or (build.name == "asan" and sanitized):
             jobs.append(Job(build, f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], env, SYSTEM_TIMEOUT_S, slots=1))
     for name, (test, match, more) in AGAIN_WITH.items() if build.name == "normal" else ():
         command = [PYTHON, ROOT / f"tests/system/{test}_test.py", match]

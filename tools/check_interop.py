@@ -32,8 +32,8 @@ import image  # noqa: E402  (found through the line above)
 import lab  # noqa: E402
 
 CACHE = ROOT / "build/interop"
-USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
-GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice",
+USER_PROGRAMS = ["tests/interop/peer-user", "tests/interop/peer-share", "sluice"]
+GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "tests/interop/peer-share", "sluice",
                   "bench/peer_verbs", "bench/sluice-bench", "tests/raw/raw_file"]
 PRINTING = threading.Lock()
 

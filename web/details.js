@@ -4,6 +4,16 @@ import {h, replace} from "./dom.js";
 import {count, duration, nanoseconds, quantity} from "./format.js";
 
 const words = (name) => name.replaceAll("_", " ");
+/** Figures of add-ons of which the name alone says little. */
+const FIGURES = {
+	longest_put_us: "longest time for one frame", stalls: "frames that took more than 1 s", followers_ever: "followers so far", rows_durable: "frames safe on disk", bytes_stored: "bytes on disk",
+	published: "images published", skipped: "left out by rate",
+};
+
+function figure([name, value]) {
+	const [, stem, unit] = /^(.*)_(us|ns|ms)$/.exec(name) ?? [], factor = {us: 1e3, ns: 1, ms: 1e6}[unit];
+	return [FIGURES[name] ?? words(stem ?? name), unit ? nanoseconds(value * factor) : name.includes("bytes") ? quantity(value, "B") : count(value)];
+}
 
 function table(head, rows) {
 	return h("div.scroll", h("table", h("thead", h("tr", head.map((name) => h("th", {scope: "col"}, name)))), h("tbody", rows)));
@@ -27,7 +37,7 @@ function link(link) {
 }
 
 function addon(addon) {
-	const figures = Object.entries(addon.figures).filter(([, value]) => value).map(([name, value]) => [words(name), name.includes("bytes") ? quantity(value, "B") : count(value)]);
+	const figures = Object.entries(addon.figures).filter(([, value]) => value).map(figure);
 	const pace = addon.pace, slow = pace && (pace.left_out || pace.factor > 1);
 	return h("article", {class: `addon ${addon.error ? "lit" : ""}`}, h("h3", addon.name, " ", h("span.dim", addon.kind === "unit" ? "unit" : addon.required ? "required sink" : "sink"), addon.where && h("code", addon.where)),
 		addon.error && h("p.bad", addon.error), slow && h("p.warn", `left out ${count(pace.left_out)} frames to keep pace${pace.factor > 1 ? `; one of ${pace.factor} is given to it now` : ""}`), figures.length ? pairs(figures) : null);

@@ -1,6 +1,9 @@
 // dom.js - elements in one expression, without a framework.
 
-const flat = (children) => children.flat(3).filter((child) => child !== null && child !== undefined && child !== false && child !== 0);
+import {visible} from "./format.js";
+
+const flat = (children) => children.flat(3).filter((child) => child !== null && child !== undefined && child !== false && child !== 0)
+	.map((child) => (child instanceof Node ? child : visible(child)));
 
 /** An element: its tag with classes ("div.panel.lit"); properties, event handlers (onclick) and attributes, if any; children. */
 export function h(name, properties, ...children) {
@@ -20,7 +23,7 @@ export function h(name, properties, ...children) {
 		else if (key === "class")
 			element.className = value;
 		else if (key in element && !key.includes("-"))
-			element[key] = value;
+			element[key] = key === "title" ? visible(value) : value;
 		else
 			element.setAttribute(key, value === true ? "" : value);
 	}
@@ -32,7 +35,7 @@ export function h(name, properties, ...children) {
 
 /** Change a text only where it differs: selections and animations survive, and layout is not computed again. */
 export function text(element, value) {
-	const wanted = String(value);
+	const wanted = visible(value);
 	if (element.textContent !== wanted)
 		element.textContent = wanted;
 }
@@ -53,6 +56,7 @@ const PATHS = {
 	warning: "M12 2.5 1.5 21h21zm-1 7h2v6h-2zm0 7.500h2v2h-2z", check: "m9.5 16.2-4.2-4.2-1.4 1.4 5.6 5.6 11-11-1.4-1.400z",
 	theme: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm0 2v14a7 7 0 0 1 0-14z",
 	fit: "M4 4h6v2H6v4H4zm10 0h6v6h-2V6h-4zM4 14h2v4h4v2H4zm14 0h2v6h-6v-2h4z", plus: "M11 5h2v6h6v2h-6v6h-2v-6H5v-2h6z", minus: "M5 11h14v2H5z",
+	more: "m7 9.500 5 5 5-5z",
 	freeze: "M11 2h2v20h-2zM2.8 7.9l1-1.7 17.4 10-1 1.7zM20.2 6.2l1 1.7-17.4 10-1-1.7z",
 };
 
@@ -90,8 +94,8 @@ export class Sheet {
 		Object.assign(this, {width, height, ratio});
 		this.canvas.width = Math.round(width * ratio);
 		this.canvas.height = Math.round(height * ratio);
+		this.onresize?.(); // first: what is drawn has to fit the new size
 		this.now();
-		this.onresize?.();
 	}
 
 	/** Draw before the next frame of the screen. */

@@ -11,6 +11,11 @@ export function digits(value) {
 	return value.toFixed(Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(size)))));
 }
 
+/** A bound or another number that has to be exact: "1,000,000,000,000", "0.01". */
+export function exact(value) {
+	return Number.isFinite(value) ? new Intl.NumberFormat("en", {maximumSignificantDigits: 15}).format(value) : "\u2013";
+}
+
 /** 12,345 */
 export function count(value) {
 	return Number.isFinite(value) ? whole.format(value) : "\u2013";
@@ -93,11 +98,22 @@ export function moment(milliseconds, now = Date.now()) {
 	return `${date.toLocaleDateString("en-GB", {day: "numeric", month: "short", year})} ${time}`;
 }
 
+// Marks that turn the direction of a text around, and control characters.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A text in which every character is seen: marks that would turn it around or hide a part of it are written as "<U+202E>". */
+export function visible(value) {
+	return String(value).replace(HIDDEN, (mark) => `<U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
+}
+
 /** What there is of some notes, with dots between them. */
 export const dotted = (...notes) => notes.filter(Boolean).join(" \u00b7 ");
 
 /** The name of a file without its folders; of nothing "". */
 export const fileName = (path) => String(path ?? "").split("/").pop();
+
+/** As a sentence: "nothing arrived" is "Nothing arrived." */
+export const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (words.endsWith(".") ? "" : ".");
 
 /** "1 frame", "2 frames" */
 export function plural(number, noun) {

@@ -12,6 +12,42 @@ export function wholeHop(latency) {
 	return ["total", "decision", "process"].find((name) => latency?.[name]?.count);
 }
 
+/** How many of the module-frames that the ledger has as pending are on disk already, for each module: at least so many, and exactly as many
+ *  as the watermark proves. Pending ones of sequences from the watermark on are not safe yet; there are no more of them than such sequences. */
+export class Safe {
+	constructor() {
+		this.clear();
+	}
+
+	clear() {
+		this.most = [];
+		this.seen = []; // {end, pending}: of each module, newest last
+	}
+
+	add(status) {
+		const {modules} = status.ledger, mark = status.watermark ?? 0;
+		modules.forEach((column, i) => {
+			const end = (status.sources?.modules?.[i]?.first ?? 0) + column.settled, samples = status.frames?.prescaled ?? 0;
+			const list = (this.seen[i] ??= []);
+			while (list.length > 1 && list[1].end <= mark)
+				list.shift();
+			const proven = Math.max(column.pending - Math.max(0, end - mark), list[0]?.end <= mark ? list[0].pending : 0) - samples;
+			this.most[i] = Math.max(0, Math.min(column.pending, Math.max(proven, this.most[i] ?? 0)));
+			if (column.pending && (list.at(-1)?.end ?? -1) < end && list.length < MOST)
+				list.push({end, pending: column.pending});
+		});
+		return this.most;
+	}
+
+	/** The ledger with what is safe counted as stored. */
+	apply(ledger) {
+		const modules = ledger.modules.map((column, i) => moved(column, this.most[i] ?? 0));
+		return {...ledger, modules, total: moved(ledger.total, this.most.slice(0, modules.length).reduce((a, b) => a + b, 0))};
+	}
+}
+
+const moved = (column, n) => (n ? {...column, pending: column.pending - n, outcomes: {...column.outcomes, stored: (column.outcomes.stored ?? 0) + n}} : column);
+
 /** What a session did, a sample for each status; columns are arrays of one length, t is seconds since 1970. */
 export class History {
 	constructor() {
@@ -22,6 +58,7 @@ export class History {
 		this.columns = {t: [], frames: [], bytes: [], hits: [], slots: [], unit: [], sinks: [], mean: [], p50: [], p99: [], lost: []};
 		this.counts = []; // {t, settled, kept, count, sum}: what rates over RATE_S are made of
 		this.run = undefined;
+		this.safe = new Safe();
 	}
 
 	/** Values of now against those of at least RATE_S ago, of the same run. */
@@ -38,8 +75,11 @@ export class History {
 		if (status.started_unix_ns !== this.run || status.frames.settled < (this.counts.at(-1)?.settled ?? 0)) {
 			this.run = status.started_unix_ns;
 			this.counts = [];
+			this.safe.clear();
 			this.push(t - 0.001, {}); // a gap in the lines
 		}
+		if (status.ledger?.modules)
+			this.safe.add(status);
 		const hop = status.latency_ns?.[wholeHop(status.latency_ns)];
 		const {hits, mean} = this.rate({t, settled: status.frames.settled, kept: status.frames.kept, count: hop?.count ?? 0, sum: hop?.sum ?? 0});
 		const over = status.state === "ended" || status.state === "configured" || status.state === "fault";

@@ -19,6 +19,7 @@ const KEY = "sluice-image", RETRY_MS = 2000, SETTLE_MS = 120, FIRST_BIN = 8;
 // Beyond this host a link may be slower than packing.
 const PACKED = /^(localhost|127\.|\[::1\])/.test(globalThis.location?.hostname) ? {} : {encoding: "deflate"};
 const STILL = {paused: "the run is paused", ended: "the run has ended", stopping: "the run is being stopped", fault: "the run could not begin", configured: "no run yet: start one", armed: "no frame yet"};
+const CALM = ["paused", "ended", "configured", "armed", "fault"]; // no newer frame can come: an old image is no alarm
 const DEFAULTS = {map: "inferno", log: true, range: "percentile", percentile: 99.99, low: 0, high: 100, mask: true, peaks: true, rings: true, beam: true};
 
 function stored() {
@@ -72,7 +73,8 @@ export class ImagePanel {
 		this.note = h("span.frame-note.dim");
 		this.readout = h("div.readout", "\u00a0");
 		this.cover = h("div.cover");
-		this.stage = h("div.stage", this.view.box, this.cover);
+		this.still = h("canvas.still", {role: "img", "aria-label": "picture of the run", hidden: true});
+		this.stage = h("div.stage", this.view.box, this.still, this.cover);
 		this.element = h("section.panel.image-panel", {"aria-label": "live image"},
 			h("div.panel-head", this.frame, this.old, this.note, h("span.spring"),
 				this.freezer, tool("minus", "zoom out (-)", () => this.view.zoom(1 / 1.5)), tool("plus", "zoom in (+)", () => this.view.zoom(1.5)), tool("fit", "whole image (f)", () => this.view.fit())),
@@ -166,28 +168,55 @@ export class ImagePanel {
 			return "frozen by you";
 		const session = store.session(this.name);
 		if (!session)
-			return "the session is gone";
+			return "the session is closed";
 		if (session.crashed)
 			return "the session crashed";
+		if (session.state === "configured" && session.run > 0)
+			return "ready for the next run";
 		return STILL[session.state] ?? (this.view.image?.header.over ? STILL.ended : this.why);
 	}
 
+	/** Whether it is meant that no newer frame comes: an old image is then no alarm. */
+	calm() {
+		const session = store.session(this.name);
+		return store.connection.state === "live" && (this.frozen || CALM.includes(session?.crashed ? "crashed" : session?.state));
+	}
+
 	age() {
-		const image = this.view.image, reason = this.reason();
+		const image = this.view.image, reason = this.reason(), session = store.session(this.name);
+		this.element.classList.toggle("bare", !image);
+		const run = store.runOf(session);
 		if (!image) {
-			text(this.frame, "live image");
+			this.past(["ended", "configured", "fault"].includes(session?.state) ? run : 0);
+			const shown = !this.still.hidden;
+			text(this.frame, shown ? `picture of run ${run}` : "live image");
 			text(this.old, "");
-			text(this.cover, reason);
-			this.stage.className = "stage none";
+			text(this.cover, shown ? "" : reason);
+			this.stage.className = `stage ${shown ? "" : "none"}`;
 			return;
 		}
-		const {header} = image, age = this.ageOf(), old = age > OLD_S;
+		this.past(0);
+		const {header} = image, age = this.ageOf(), old = age > OLD_S, calm = old && this.calm();
+		const over = calm && !this.frozen && session.state !== "paused";
 		text(this.frame, `frame ${count(header.number)}`);
-		text(this.old, age < 60 ? `${age.toFixed(1)} s old` : `${duration(age)} old`);
+		text(this.old, over ? "last frame" : age < 60 ? `${age.toFixed(1)} s old` : `${duration(age)} old`);
 		text(this.note, dotted(header.verdict, header.peaks.length && `${header.peaks.length} peaks`, header.missing && "module missing"));
-		this.old.className = `age ${old ? "old" : "fresh"}`;
-		this.stage.className = `stage ${old ? "old" : ""}`;
-		text(this.cover, old ? `Not live: ${duration(age)} old${reason ? ` \u00b7 ${reason}` : " \u00b7 no newer frame was published"}` : "");
+		this.old.className = `age ${old ? "old" : "fresh"} ${calm ? "calm" : ""}`;
+		this.stage.className = `stage ${old ? "old" : ""} ${calm ? "calm" : ""}`;
+		text(this.cover, !old ? "" : over ? `Last frame, of ${duration(age)} ago \u00b7 ${reason}` : `Not live: ${duration(age)} old${reason ? ` \u00b7 ${reason}` : " \u00b7 no newer frame was published"}`);
+	}
+
+	/** Without a live image: the picture that a run has in the history. 0: none. */
+	past(run) {
+		if (run === (this.pastRun ?? 0))
+			return;
+		this.pastRun = run;
+		this.still.hidden = true;
+		if (run)
+			thumbnail(this.still, `runs/${run}/picture.png`).then(() => {
+				this.still.hidden = run !== this.pastRun;
+				this.age();
+			}, () => setTimeout(() => (this.pastRun = undefined), RETRY_MS * 5));
 	}
 
 	// ---- asking the service ----

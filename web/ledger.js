@@ -1,7 +1,7 @@
 // ledger.js - what became of every module-frame, as a table that lights up when something is lost: with the cause in words and what to do.
 
 import {h, icon, replace, text} from "./dom.js";
-import {count, percent, plural} from "./format.js";
+import {count, percent, plural, sentence} from "./format.js";
 import {OUTCOMES, causeWords, lossOf} from "./words.js";
 
 const MOST_MODULES = 8; // of which each gets a column
@@ -10,13 +10,11 @@ const settled = (column) => column.settled ?? Object.values(column.outcomes).red
 const outcome = (name) => (column) => column.outcomes[name] ?? 0;
 const ROWS = [
 	{name: "sent", words: "what the sources say they sent", of: (column) => column.sent, plain: true},
-	...OUTCOMES.map((row) => ({...row, of: outcome(row.name)})),
-	{name: "pending", words: "kept, in files that are not safe on disk yet", of: (column) => column.pending ?? 0, plain: true, seldom: true},
+	...OUTCOMES.slice(0, 1).map((row) => ({...row, of: outcome(row.name)})),
+	{name: "pending", words: "kept, and in every sink, but not known to be safe on disk yet; at the end of the run it is stored", of: (column) => column.pending ?? 0, plain: true, seldom: true},
+	...OUTCOMES.slice(1).map((row) => ({...row, of: outcome(row.name)})),
 	{name: "skipped", words: "left out by the source, which counts them", of: (column) => column.skipped, plain: true, seldom: true},
 ];
-
-/** As a sentence: "nothing arrived" is "Nothing arrived." */
-const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (words.endsWith(".") ? "" : ".");
 
 /** A sentence about a ledger: {tone, words}. over: the run has ended. */
 export function verdict(ledger, over) {
@@ -113,7 +111,7 @@ export class Ledger {
 			this.key = key;
 			this.numbers = causes.map(() => h("b"));
 			this.places = causes.map(() => h("span.dim"));
-			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ?? ""} ${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", sentence(cause.words)), cause.hint && h("p.hint", h("b", "What to do: "), sentence(cause.hint)))),
+			replace(this.causes, causes.map((cause, i) => h("article.cause", h("h3", this.numbers[i], ` ${cause.of ? `${cause.of}: ` : ""}${cause.name.replaceAll("_", " ")} `, this.places[i]), h("p", sentence(cause.words)), cause.hint && h("p.hint", h("b", "What to do: "), sentence(cause.hint)))),
 				causes.length && this.explain && h("p", h("button.button.small", {onclick: this.explain}, "Why was this lost?")));
 		}
 		causes.forEach(({name, n}, i) => {

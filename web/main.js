@@ -3,7 +3,7 @@
 import {listeners} from "./api.js";
 import {askToken, help} from "./dialogs.js";
 import {h, icon, replace, text} from "./dom.js";
-import {clock, duration, count} from "./format.js";
+import {clock, count, duration, visible} from "./format.js";
 import {OverviewPage} from "./overview.js";
 import {RunPage, RunsPage} from "./runs.js";
 import {SessionPage} from "./session.js";
@@ -34,7 +34,7 @@ function nextTheme() {
 // ---- header ----
 
 const header = {
-	tabs: h("nav.tabs", {"aria-label": "sessions"}),
+	tabs: h("nav.tabs", {"aria-label": "pages and sessions"}), menu: null,
 	connection: h("span.connection", {role: "status"}),
 	role: h("span.role.dim"),
 	theme: h("button.tool", {onclick: nextTheme}, icon("theme")),
@@ -50,16 +50,61 @@ function themeButton() {
 
 function build() {
 	document.getElementById("top").append(h("a.brand", {href: "#/", "aria-label": "Sluice: all sessions"}, h("img", {src: "assets/logo.svg", alt: "", width: 26, height: 26}), h("b", "Sluice")),
-		header.tabs, h("span.spring"), header.connection, header.role, header.start, header.theme, h("button.tool.question", {title: "keys (?)", "aria-label": "keys", onclick: help}, "?"));
+		header.tabs, header.connection, header.role, header.start, header.theme, h("button.tool.question", {title: "keys (?)", "aria-label": "keys", onclick: help}, "?"));
+}
+
+// Sessions and Runs always stay in sight, and so does the session that is shown; those for which there is no room are in a menu.
+
+const TAB_GAP = 2;
+
+function tabLink(href, label, state, loss) {
+	const here = location.hash === href || (href === "#/" && shown === "overview") || (href === "#/runs" && shown === "run");
+	return h("a", {href, title: label, "aria-current": here ? "page" : undefined}, state && h("i", {class: `dot ${loss ? "bad" : state}`}), h("span.clip", label));
+}
+
+const sessionTab = ({name, state, crashed}) => tabLink(`#/session/${encodeURIComponent(name)}`, name, crashed ? "crashed" : state, lossOf(store.statuses.get(name)?.ledger?.total));
+
+/** Which of the tabs fit in, by their widths: the one that is shown first. */
+function fitting(links, room) {
+	const order = [...links].sort((a, b) => b.hasAttribute("aria-current") - a.hasAttribute("aria-current"));
+	const fit = new Set();
+	for (const link of order) {
+		room -= link.offsetWidth + TAB_GAP;
+		if (room < 0)
+			break;
+		fit.add(link);
+	}
+	return fit;
 }
 
 function tabs() {
-	const link = (href, label, state, loss) => h("a", {href, "aria-current": location.hash === href || (href === "#/" && shown === "overview") ? "page" : undefined}, state && h("i", {class: `dot ${loss ? "bad" : state}`}), label);
-	const sessions = store.sessions.slice(0, 6).map(({name, state, crashed}) => link(`#/session/${encodeURIComponent(name)}`, name, crashed ? "crashed" : state, lossOf(store.statuses.get(name)?.ledger?.total)));
-	const links = [link("#/", "Sessions"), ...sessions, link("#/runs", "Runs")], key = links.map((each) => each.outerHTML).join();
-	if (key !== offered)
-		replace(header.tabs, links);
+	const fixed = [tabLink("#/", "Sessions"), tabLink("#/runs", "Runs")], links = store.sessions.map(sessionTab);
+	const key = [...fixed, ...links].map((each) => each.outerHTML).join() + header.tabs.clientWidth;
+	if (key === offered)
+		return;
 	offered = key;
+	const open = header.menu?.open, more = h("summary", {title: "all sessions"}, h("span", `${links.length} more`), icon("more"));
+	header.menu = h("details.more", more);
+	replace(header.tabs, fixed, links, header.menu);
+	const taken = fixed.reduce((sum, each) => sum + each.offsetWidth + TAB_GAP, 0), room = header.tabs.clientWidth - taken;
+	let fit = fitting(links, room);
+	if (fit.size < links.length)
+		fit = fitting(links, room - header.menu.offsetWidth - TAB_GAP);
+	const rest = links.filter((each) => !fit.has(each));
+	for (const each of rest)
+		each.remove();
+	if (rest.length)
+		header.menu.append(h("div.menu", rest));
+	else
+		header.menu.remove();
+	const worst = rest.some((each) => each.querySelector(".dot.bad, .dot.crashed, .dot.fault"));
+	replace(more, worst && h("i.dot.bad"), h("span", fit.size ? `${rest.length} more` : `${rest.length} session${rest.length === 1 ? "" : "s"}`), icon("more"));
+	header.menu.open = Boolean(open);
+}
+
+function closeMenu(event) {
+	if (header.menu?.open && (event.type === "hashchange" || event.key === "Escape" || (event.type === "pointerdown" && !header.menu.contains(event.target))))
+		header.menu.open = false;
 }
 
 function title() {
@@ -67,7 +112,7 @@ function title() {
 	const status = name && store.statuses.get(name);
 	const loss = status ? lossOf(status.ledger.total) : 0;
 	const lost = store.connection.state === "lost" ? "(no connection) " : loss ? `\u26a0 ${count(loss)} lost \u2013 ` : "";
-	document.title = lost + (name ? `${name}${status ? ` ${status.state}` : ""} \u2013 Sluice` : "Sluice");
+	document.title = lost + (name ? `${visible(name)}${status ? ` ${status.state}` : ""} \u2013 Sluice` : "Sluice");
 }
 
 // ---- the connection ----
@@ -134,8 +179,12 @@ store.listen("capabilities", ({role}) => {
 	header.start.hidden = !store.may("operate");
 	title();
 });
+new ResizeObserver(tabs).observe(header.tabs);
 setInterval(connection, 1000);
+addEventListener("hashchange", closeMenu);
 addEventListener("hashchange", route);
+addEventListener("pointerdown", closeMenu);
+addEventListener("keydown", closeMenu);
 addEventListener("keydown", keys);
 route();
 connection();

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import {limits, paint, sample} from "./colour.js";
 import {h, icon, replace, text} from "./dom.js";
 import {count, dotted, duration, fileName, percent, quantity} from "./format.js";
-import {OLD_S} from "./imagepanel.js";
+import {OLD_S, thumbnail} from "./imagepanel.js";
 import {card as runCard, empty as noRuns} from "./runs.js";
 import {parseSlim} from "./slim.js";
 import {choice, startSession} from "./start.js";
@@ -36,7 +36,7 @@ class Card {
 
 	async keep() {
 		if (!document.hidden && store.connection.state === "live" && !store.session(this.name)?.crashed)
-			await this.look().catch(() => {});
+			await this.look().catch(() => this.past()).catch(() => {});
 		this.show();
 		if (!this.closed)
 			this.timer = setTimeout(() => this.keep(), EVERY_MS);
@@ -59,6 +59,16 @@ class Card {
 		this.frame.classList.remove("none");
 	}
 
+	/** Without a live image: the picture of the last run, where our history has one. */
+	async past() {
+		const session = store.session(this.name), run = ["ended", "configured"].includes(session?.state) ? store.runOf(session) : 0;
+		if (!run || run === this.pastRun || this.closed)
+			return;
+		await thumbnail(this.canvas, `runs/${run}/picture.png`);
+		this.pastRun = run;
+		this.frame.classList.remove("none");
+	}
+
 	show() {
 		const session = store.session(this.name), status = store.statuses.get(this.name);
 		const state = session?.crashed ? "crashed" : status?.state ?? session?.state ?? "idle";
@@ -67,15 +77,16 @@ class Card {
 		this.pill.title = STATES[state] ?? "";
 		const age = this.taken === undefined ? null : (performance.now() - this.taken) / 1000;
 		text(this.age, age === null ? "" : `${duration(age)} old`);
-		this.age.className = `age ${age > OLD_S + EVERY_MS / 1000 ? "old" : "fresh"}`;
+		const calm = ["paused", "ended", "configured", "fault"].includes(state);
+		this.age.className = `age ${age > OLD_S + EVERY_MS / 1000 ? "old" : "fresh"} ${calm ? "calm" : ""}`;
 		this.frame.classList.toggle("old", age > OLD_S + EVERY_MS / 1000);
-		text(this.about, dotted(fileName(session?.experiment ?? status?.experiment), status?.run && `run ${status.run}`));
+		text(this.about, dotted(fileName(session?.experiment ?? status?.experiment), status?.run && `${state === "configured" && status.ended_unix_ns ? "last run" : "run"} ${status.run}`));
 		if (!status)
 			return;
 		const {settled, expected} = status.frames, loss = lossOf(status.ledger.total);
 		this.bar.classList.toggle("endless", !expected && state === "running");
 		this.bar.firstChild.style.width = `${expected ? (100 * settled) / expected : 0}%`;
-		const words = dotted(expected ? `${percent(settled, expected)} of ${count(expected)}` : `${count(settled)} frames`, state === "running" && status.rates && `${quantity(status.rates.frames_per_s)} frames/s`);
+		const words = state === "configured" && !settled ? "no run yet" : dotted(expected ? `${percent(settled, expected)} of ${count(expected)}` : `${count(settled)} frames`, state === "running" && status.rates && `${quantity(status.rates.frames_per_s)} frames/s`);
 		const key = words + loss;
 		if (key !== this.key)
 			replace(this.numbers, h("span", words), loss ? h("b.bad", `${count(loss)} lost or damaged`) : h("span.good", settled ? "nothing lost" : ""));
@@ -90,7 +101,7 @@ export class OverviewPage {
 		this.experiments = h("ul.choices");
 		this.hostLine = h("p.dim");
 		this.recent = h("div.gallery");
-		this.element = h("div.overview", h("div.line", h("h1", "Sessions"), h("span.spring"), this.hostLine), this.list,
+		this.element = h("div.overview", h("div.line.wrap", h("h1", "Sessions"), h("span.spring"), this.hostLine), this.list,
 			h("div.line", h("h2", "Experiments")), this.experiments, h("div.line", h("h2", "Newest runs"), h("span.spring"), h("a", {href: "#/runs"}, "all runs")), this.recent);
 		this.ends = [store.listen("sessions", () => this.update()), store.listen("status", ({session}) => this.cards.get(session)?.show()), store.listen("run", () => this.runs()), store.listen("capabilities", () => this.load())];
 		this.update();

@@ -2,8 +2,8 @@
 
 import * as api from "./api.js";
 import {dialog} from "./dialogs.js";
-import {h, icon, replace} from "./dom.js";
-import {count, duration, fileName, moment, percent, plural, quantity} from "./format.js";
+import {h, icon, replace, text} from "./dom.js";
+import {count, duration, fileName, moment, percent, plural, quantity, sentence} from "./format.js";
 import {Hops} from "./hops.js";
 import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
@@ -27,12 +27,14 @@ const sight = new IntersectionObserver((entries) => {
 	for (const {isIntersecting, target} of entries)
 		if (isIntersecting) {
 			sight.unobserve(target);
-			thumbnail(target, target.dataset.path).catch(() => target.classList.add("none"));
+			thumbnail(target, target.dataset.path).catch(() => (target.classList.add("none"), target.absent?.()));
 		}
 }, {rootMargin: "200px"});
 
-function picture(path) {
+/** absent(): there is none. */
+function picture(path, absent) {
 	const canvas = h("canvas.picture", {"data-path": path, role: "img", "aria-label": "picture of the run"});
+	canvas.absent = absent;
 	sight.observe(canvas);
 	return canvas;
 }
@@ -42,7 +44,7 @@ export function card(run) {
 	return h("a", {class: `run-card panel ${RESULTS[resultOf(run)]?.[0] ?? ""}`, href: `#/run/${run.run}`},
 		h("div.frame", run.picture ? picture(`runs/${run.run}/picture.png`) : h("span.no-picture", run.state === "live" ? "live" : "no picture")),
 		h("div.run-text", h("div.line", h("b", `run ${run.run}`), h("span.spring"), pill(resultOf(run))), h("div.dim.clip", fileName(run.experiment)),
-			h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
+			run.frames !== null && h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
 }
 
 export class RunsPage {
@@ -88,15 +90,36 @@ export function empty() {
 const finding = ({sentence, proof, advice, command}) => h("article.cause", h("p.said", sentence), h("dl.pairs", proof.map(({name, value, unit}) => [h("dt", name.replaceAll("_", " ")), h("dd", unit === "bytes" ? quantity(value, "B") : `${tickText(value)} ${unit}`)])),
 	h("p.hint", h("b", "What to do: "), advice), command && h("pre", h("code", command)));
 
-/** What `sluice explain` says of a run, as elements; a run with transfers has an explanation for each. */
-export async function explanation(run) {
+/** What `sluice explain` says of a run or of a session, as elements; a run with transfers has an explanation for each. path: "runs/3",
+ *  "sessions/NAME"; folder: of the run, for the command that says it on its host. */
+export async function explanation(path, folder) {
 	try {
-		const said = await api.get(`runs/${run}/explain`);
+		const said = await api.get(`${path}/explain`);
 		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
 			one.lost > 0 && !one.has_flight && h("p.dim", "There is no flight record: this is what the ledger alone says.")]);
 	} catch (error) {
-		return [h("p", error.status === 404 ? "This service has no explanation of this run." : error.message)];
+		return [h("p", error.status === 404 ? "This service has no explanation of this run." : sentence(error.message)), folder ? [h("p", "On its host this command explains it:"), h("pre", h("code", `sluice explain ${folder}`))] :
+			h("p.dim", "The run has no folder that could be read.")];
 	}
+}
+
+/** What the files of a crashed run held, as the service has recovered it; an element. */
+export function recovery({recovered, state, folder}) {
+	if (state !== "crashed")
+		return h("span");
+	if (!recovered)
+		return h("p.dim", "Its files are being recovered, one run after the other: what they held is said here then.");
+	if (!recovered.files.length)
+		return h("p.dim", "No file of this run had to be recovered: it has none with frames.");
+	return h("div.recovery", h("h3", "Recovered files"), h("ul", recovered.files.map((file) => h("li", h("code", `${folder}/${file.file}`), h("span", {class: file.recovered ? "good" : "bad"}, file.recovered ? " recovered: " : " not recovered: "), file.said))));
+}
+
+/** What is known of a run, as names and values, without those that are not known. */
+export function runFacts(run) {
+	const began = time(run.started), ended = time(run.ended), {settled, kept} = run.frames ?? {}, crashed = run.state === "crashed";
+	return [["experiment", fileName(run.origin?.file ?? run.experiment ?? run.file)], ["began", Number.isFinite(began) && moment(began)], [crashed ? "last write" : "took", ended > began && (crashed ? `${duration((ended - began) / 1000)} later` : duration((ended - began) / 1000))],
+		["frames", Number.isFinite(settled ?? run.frames) && count(settled ?? run.frames)], ["kept", settled > 0 && `${count(kept)} (${percent(kept, settled)})`],
+		["rate", run.rates?.frames_per_s && `${quantity(run.rates.frames_per_s)} frames/s, ${quantity(run.rates.GB_per_s * 1e9, "B/s")}`], ["link", run.link?.kind], ["sinks", run.sinks?.map(({name}) => name).join(", ")], ["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
 }
 
 export class RunPage {
@@ -119,39 +142,50 @@ export class RunPage {
 		try {
 			this.show(await api.get(`runs/${this.number}`));
 		} catch (error) {
-			replace(this.body, h("p.waiting", error.status === 404 ? `There is no run ${this.number} in this root.` : error.message), h("p", h("a", {href: "#/runs"}, "All runs")));
+			replace(this.body, h("p.waiting", error.status === 404 ? `There is no run ${this.number} in this root. ` : `${error.message} `, h("a", {href: "#/runs"}, "All runs")));
 		}
 	}
 
 	/** run: its result.json, or its row in the list while there is none. */
 	show(run) {
-		const result = resultOf(run), began = time(run.started), ended = time(run.ended);
-		const ledger = run.ledger && new Ledger(() => this.explain());
+		const result = resultOf(run), ledger = run.ledger && new Ledger(() => this.explain());
 		ledger?.show(run.ledger, true);
 		const hops = Object.entries(run.latency_us ?? {}).map(([name, hop]) => [name, {count: hop.count, p50: 1e3 * hop.p50, p99: 1e3 * hop.p99, max: 1e3 * hop.max}]);
 		this.hops.set(Object.fromEntries(hops));
-		const {settled, kept} = run.frames ?? {};
-		const facts = [["experiment", fileName(run.origin?.file ?? run.experiment)], ["began", moment(began)], ["took", ended > began && duration((ended - began) / 1000)], ["frames", count(settled ?? run.frames)], ["kept", settled && `${count(kept)} (${percent(kept, settled)})`],
-			["rate", run.rates?.frames_per_s && `${quantity(run.rates.frames_per_s)} frames/s, ${quantity(run.rates.GB_per_s * 1e9, "B/s")}`], ["link", run.link?.kind], ["sinks", run.sinks?.map(({name}) => name).join(", ")], ["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
+		this.folder = run.folder;
+		const crashed = run.state === "crashed", live = run.state === "live";
 		replace(this.body, h("div.line", h("h1", `Run ${this.number}`), pill(result), h("span.dim", RESULTS[result]?.[1] ?? ""), h("span.spring"), h("a.button", {href: "#/runs"}, "All runs")),
 			run.error && h("div.problem", icon("warning"), h("div", h("b", `${run.error.message} `), run.error.where && h("code", run.error.where), run.error.hint && ` ${run.error.hint}`)),
-			h("div.columns", h("div.column.wide-column", h("section.panel.big-picture", picture(`runs/${this.number}/picture.png`)), this.texts()),
-				h("div.column", h("section.panel", h("dl.pairs", facts.map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, hops.length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
+			crashed && h("div.problem", icon("warning"), h("div", h("b", "The process of this run ended without closing it. "), "There is no ledger: what it counted was in its memory. ", recovery(run))),
+			h("div.columns", h("div.column", this.pictureOf(run, live), this.texts(crashed)),
+				h("div.column", h("section.panel", h("dl.pairs", runFacts(run).map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, hops.length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
+	}
+
+	pictureOf(run, live) {
+		const place = h("section.panel.big-picture");
+		const without = (words) => replace(place, h("p.waiting", words));
+		if (live)
+			without("The picture of this run is made at its end.");
+		else if (run.picture === false)
+			without("This run has no picture: no image of it is in its files.");
+		else
+			place.append(picture(`runs/${this.number}/picture.png`, () => without("This run has no picture: no image of it is in its files.")));
+		return place;
 	}
 
 	/** Log and experiment, read when they are opened. */
-	texts() {
+	texts(open) {
 		return [["log", "log"], ["experiment", "experiment"]].map(([title, path]) => {
 			const body = h("pre.detail-body", "\u2026");
-			return h("details.panel.detail", {ontoggle: async (event) => {
+			return h("details.panel.detail", {open: open && path === "log", ontoggle: async (event) => {
 				if (event.target.open)
-					body.textContent = await api.textOf(`runs/${this.number}/${path}`).catch((error) => error.message);
+					text(body, await api.textOf(`runs/${this.number}/${path}`).catch((error) => error.message));
 			}}, h("summary", h("h2", title)), body);
 		});
 	}
 
 	async explain() {
-		dialog(`Why did run ${this.number} lose frames?`, await explanation(this.number), {wide: true});
+		dialog(`Why did run ${this.number} lose frames?`, await explanation(`runs/${this.number}`, this.folder), {wide: true});
 	}
 }
 

@@ -2,16 +2,16 @@
 
 import * as api from "./api.js";
 import {Details} from "./details.js";
-import {confirmed, dialog, failed, toast} from "./dialogs.js";
+import {confirmed, dialog, failed} from "./dialogs.js";
 import {h, icon, replace, text} from "./dom.js";
-import {count, digits, dotted, duration, fileName, nanoseconds, percent, quantity, scaled} from "./format.js";
+import {count, digits, dotted, duration, fileName, moment, nanoseconds, percent, quantity, scaled} from "./format.js";
 import {wholeHop} from "./history.js";
 import {Hops} from "./hops.js";
 import {ImagePanel} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
 import {Plot} from "./plot.js";
 import {Results} from "./results.js";
-import {explanation} from "./runs.js";
+import {explanation, recovery, runFacts} from "./runs.js";
 import {startAgain} from "./start.js";
 import {store} from "./store.js";
 import {HOPS, STATES, lossOf} from "./words.js";
@@ -29,6 +29,9 @@ function tile(label, title = "") {
 		this.element.className = `tile ${tone}`;
 	}};
 }
+
+/** The session is ready for its next run, and its numbers are those of the last one. */
+const isBefore = (status) => Boolean(status && status.ended_unix_ns && ["idle", "configured", "fault"].includes(status.state));
 
 /** What a session can be told, in which states; the last one also when it has crashed. */
 const COMMANDS = [
@@ -74,20 +77,22 @@ export class SessionPage {
 			queues: new Plot({label: "queue fill", time: true, max: 100, format: perCent, series: [{name: "ring", colour: "s1"}, {name: "unit", colour: "s2"}, {name: "sinks", colour: "s4"}]}),
 			latency: new Plot({label: "latency", time: true, log: true, format: nanoseconds, series: [{name: "99th percentile", colour: "s4"}, {name: "median", colour: "s1"}, {name: "mean now", colour: "s2"}]}),
 		};
-		this.tiles = {frames: tile("frames/s"), bytes: tile("data"), hits: tile("hit rate", "frames kept, of those of the last two seconds, or of the run where there are none"), lost: tile("lost or damaged", "module-frames"), ring: tile("ring", "slots in use"), latency: tile("latency p99")};
+		this.tiles = {frames: tile("frames/s"), bytes: tile("data"), hits: tile("hit rate", "frames kept, of those of the last two seconds, or of the run where there are none"), lost: tile("lost or damaged", "module-frames"), ring: tile("ring", "slots in use"), latency: tile("latency p99, whole run")};
 		this.pill = h("span.pill", {role: "status"});
 		this.about = h("span.about.dim");
 		this.buttons = h("div.buttons");
 		this.progress = h("div.progress", {role: "progressbar", "aria-label": "progress"}, h("i"));
 		this.far = h("span.far");
+		this.known = h("section.panel.known", {hidden: true});
 		this.problem = h("div.problem", {role: "alert", hidden: true});
 		const small = (title, plot) => panel(title, plot.box, plot.legend, "chart");
 		this.element = h("div.session",
 			h("section.strip.panel", h("div.line", h("h1", this.name), this.pill, this.about, h("span.spring"), this.buttons), h("div.line", this.progress, this.far)),
-			this.problem, h("div.tiles", Object.values(this.tiles).map(({element}) => element)),
-			h("div.columns", h("div.column.wide-column", this.image.element, this.results.element), h("div.column", this.ledger.element,
-				h("div.charts", small("Frames", this.plots.rate), small("Data rate", this.plots.bytes), small("Hit rate", this.plots.hits), small("Queue fill", this.plots.queues)),
-				small("Latency of a frame", this.plots.latency), panel("Latency by hop", this.hops.box, h("span.dim", "median to 99th percentile, line to the longest"), "chart hops"))),
+			this.problem, this.known, h("div.tiles", Object.values(this.tiles).map(({element}) => element)),
+			h("div.columns",
+				h("div.column", this.image.element, this.results.element, panel("Latency by hop", this.hops.box, h("span.dim", "median to 99th percentile, line to the longest"), "chart hops grow")),
+				h("div.column", this.ledger.element, h("div.charts", small("Frames", this.plots.rate), small("Data rate", this.plots.bytes), small("Hit rate", this.plots.hits), small("Queue fill", this.plots.queues)),
+					panel("Latency of a frame", this.plots.latency.box, this.plots.latency.legend, "chart grow"))),
 			this.details.element);
 	}
 
@@ -100,20 +105,20 @@ export class SessionPage {
 		this.element.classList.toggle("past", Boolean(!session || session.crashed));
 		if (!status)
 			return;
-		const over = status.state === "ended";
+		const over = status.state === "ended" || isBefore(status);
 		this.numbers(status, over);
-		this.ledger.show(status.ledger, over);
+		this.ledger.show(store.history(this.name).safe.apply(status.ledger), over);
 		this.hops.set(status.latency_ns);
 		this.details.show(status);
 		this.lines();
 	}
 
 	headline(session, status) {
-		const state = !session ? "gone" : session.crashed ? "crashed" : status?.state ?? session.state ?? "idle";
+		const state = !session ? (!store.listed ? "connecting" : store.before.has(this.name) ? "closed" : "unknown") : session.crashed ? "crashed" : status?.state ?? session.state ?? "idle";
 		text(this.pill, state);
 		this.pill.className = `pill ${state}`;
 		this.pill.title = STATES[state] ?? "";
-		text(this.about, dotted(fileName(session?.experiment ?? status?.experiment), status?.run && `run ${status.run}`, status?.drained && "drained"));
+		text(this.about, dotted(fileName(session?.experiment ?? status?.experiment), status?.run && `${isBefore(status) ? "last " : ""}run ${status.run}`, status?.drained && "all that was sent is processed"));
 		this.commands(session, state);
 		this.trouble(session, state, status);
 		if (status)
@@ -129,15 +134,19 @@ export class SessionPage {
 		this.progress.classList.toggle("endless", part === null && status.state === "running");
 		this.progress.firstChild.style.width = `${100 * (part ?? 0)}%`;
 		this.progress.setAttribute("aria-valuenow", String(Math.round(100 * (part ?? 0))));
-		text(this.far, dotted(`${count(settled)}${expected ? ` of ${count(expected)}` : ""} frames`, part !== null && percent(settled, expected), Number.isFinite(elapsed) && duration(elapsed), left > 1 && `about ${duration(left)} left`));
+		text(this.far, dotted(isBefore(status) && status.run && `run ${status.run}`, `${count(settled)}${expected ? ` of ${count(expected)}` : ""} frames`, part !== null && percent(settled, expected), Number.isFinite(elapsed) && duration(elapsed), left > 1 && `about ${duration(left)} left`));
 	}
 
+	/** What is wrong, and where the run is: in our history, or in a folder of another root. */
 	trouble(session, state, status) {
-		const lines = [], history = h("a", {href: session?.run ? `#/run/${session.run}` : "#/runs"}, " History");
-		if (!session)
-			lines.push(h("b", "This session is gone. "), "Its runs are in the history.", history);
-		else if (session.crashed)
-			lines.push(h("b", "The session crashed: "), "its process ended without closing the run. What is in its files can be saved: ", h("code", `sluice recover ${status?.folder ?? "RUN-FOLDER"}/FILE`), history);
+		const lines = [], before = session ?? store.before.get(this.name), run = store.runOf(before);
+		const history = run ? h("a", {href: `#/run/${run}`}, ` Run ${run}`) : before?.folder ? h("span", " The run is in ", h("code", before.folder)) : h("a", {href: "#/runs"}, " All runs");
+		if (state === "closed")
+			lines.push(h("b", "This session was closed. "), before.run ? h("span", "Its last run stays:", history) : h("span", "It had no run."));
+		else if (state === "unknown")
+			lines.push(h("b", `There is no session '${this.name}'. `), "It was closed before this page was opened, or it was never started.", h("a", {href: "#/"}, " All sessions"), h("a", {href: "#/runs"}, " All runs"));
+		else if (session?.crashed)
+			lines.push(h("b", "The session crashed: "), "its process ended without closing the run. ", ...this.saved(session, run), before.run ? history : "");
 		else if (status?.error)
 			lines.push(h("b", `${status.error.message} `), status.error.where && h("code", status.error.where), status.error.hint && h("span", ` ${status.error.hint}`));
 		else if (status?.early && state === "ended")
@@ -146,11 +155,33 @@ export class SessionPage {
 			lines.push(h("b", `The sink ${status.too_slow} could not keep pace`), " and ended the run (on_slow: stop).");
 		const key = lines.map((line) => line?.textContent ?? line).join("");
 		this.problem.hidden = !lines.length;
-		this.problem.classList.toggle("mild", Boolean(status?.early && !status.error && !session?.crashed && status.result === "intact"));
+		this.problem.classList.toggle("mild", state === "unknown" || state === "closed" || Boolean(status?.early && !status.error && !session?.crashed && status.result === "intact"));
 		if (key !== this.said) {
 			this.said = key;
 			replace(this.problem, icon("warning"), h("div", lines.filter(Boolean)));
 		}
+		this.rest(session, status);
+	}
+
+	/** What becomes of the files of a crashed session. */
+	saved(session, run) {
+		if (run)
+			return ["The service recovers its files by itself."];
+		return session.folder ? ["What its files hold can be saved on its host: ", h("code", `sluice recover ${session.folder}/FILE.nxs`), "."] : ["It had no run."];
+	}
+
+	/** Of a crashed session of which no status is known: what its registration says, and the row of its run. */
+	async rest(session, status) {
+		const bare = Boolean(session?.crashed && !status), run = store.runOf(session);
+		this.known.hidden = !bare;
+		if (!bare || this.looked === session.started_unix_ns)
+			return;
+		this.looked = session.started_unix_ns;
+		const facts = [["experiment", session.experiment], ["began", moment(session.started_unix_ns / 1e6)], ["root of its runs", session.root], ["folder", session.folder]];
+		const show = (more = []) => replace(this.known, h("dl.pairs", [...facts, ...more].filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", value)])));
+		show();
+		if (run)
+			await api.get(`runs/${run}`).then((row) => (show(runFacts(row).filter(([name]) => !["began", "folder", "experiment"].includes(name))), this.known.append(recovery(row))), () => {});
 	}
 
 	numbers(status, over) {
@@ -158,7 +189,7 @@ export class SessionPage {
 		const loss = lossOf(status.ledger.total), hop = wholeHop(status.latency_ns), {slots} = status.gauges;
 		const seconds = over && status.started_unix_ns ? (status.ended_unix_ns - status.started_unix_ns) / 1e9 : NaN;
 		const rate = over ? status.frames.settled / seconds : status.rates?.frames_per_s, bytes = over ? status.frames.pixel_bytes / seconds : status.rates?.bytes_per_s;
-		tiles.frames.set(...scaled(rate ?? NaN), over ? "mean of the run" : "now");
+		tiles.frames.set(...scaled(rate ?? NaN), over ? "mean of the run" : store.session(this.name)?.crashed ? "before the crash" : "now");
 		tiles.bytes.set(...scaled(bytes ?? NaN, "B/s"), `${quantity(status.frames.pixel_bytes, "B")} in all`);
 		const recent = history.columns.hits.at(-1), hits = status.state === "running" && Number.isFinite(recent) ? recent : (100 * status.frames.kept) / status.frames.settled;
 		tiles.hits.set(Number.isFinite(hits) ? digits(hits) : "\u2013", "%", `${count(status.frames.kept)} kept`);
@@ -225,11 +256,9 @@ export class SessionPage {
 		this.update();
 	}
 
+	/** By the number of the run where it is one of our history, else by the session: another run may have that number here. */
 	async explain() {
-		const {run} = store.statuses.get(this.name) ?? {};
-		if (typeof run === "number")
-			dialog(`Why did run ${run} lose frames?`, await explanation(run), {wide: true});
-		else
-			toast("This run has no number: start it by the service, or with --root, to have it explained.");
+		const session = store.session(this.name), run = store.runOf(session), status = store.statuses.get(this.name);
+		dialog(run ? `Why did run ${run} lose frames?` : "Why were frames lost?", await explanation(run ? `runs/${run}` : api.session(this.name), session?.folder ?? status?.folder), {wide: true});
 	}
 }

@@ -15,6 +15,8 @@ class Store {
 	constructor() {
 		this.capabilities = null;
 		this.sessions = [];
+		this.listed = false; // whether the list of sessions has come
+		this.before = new Map(); // what was known of sessions that are no longer there
 		this.statuses = new Map();
 		this.histories = new Map();
 		this.connection = {state: "connecting", since: Date.now(), why: ""};
@@ -46,6 +48,17 @@ class Store {
 
 	session(name) {
 		return this.sessions.find((session) => session.name === name);
+	}
+
+	/** Whether a session writes its runs below the root of this service: a run of the same number elsewhere is another one. */
+	ours(session) {
+		const root = this.capabilities?.folders?.root;
+		return Boolean(root && session?.root === root);
+	}
+
+	/** The number of a session's run in the history of this service; 0: it has none there. */
+	runOf(session) {
+		return this.ours(session) && session.run > 0 ? session.run : 0;
 	}
 
 	history(name) {
@@ -126,7 +139,10 @@ class Store {
 	}
 
 	takeSessions(list) {
+		for (const session of this.sessions)
+			this.before.set(session.name, session);
 		this.sessions = Array.isArray(list) ? list : [];
+		this.listed = true;
 		const names = new Set(this.sessions.map(({name}) => name));
 		for (const map of [this.statuses, this.histories])
 			for (const name of [...map.keys()])

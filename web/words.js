@@ -15,7 +15,7 @@ export const RESULTS = {
 
 /** Outcomes in the order of the ledger; loss: one that nobody wants. */
 export const OUTCOMES = [
-	{name: "stored", words: "kept, and every sink that wanted it has it"},
+	{name: "stored", words: "kept, and safe in every sink that wanted it"},
 	{name: "prescaled", words: "rejected, kept as a sample of the rejected"},
 	{name: "vetoed", words: "rejected by a stage, or a dark frame"},
 	{name: "incomplete", loss: true, words: "damaged, or another module of the frame is missing"},

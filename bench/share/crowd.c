@@ -150,7 +150,8 @@ int sl_bench_crowd(const struct sl_bench *bench, const struct sl_bench_row *row,
 	sl_bench_share_fill(frame, c.what->bytes);
 	c.frame = frame;
 	sl_bench_take_side(bench, row, 0);
-	err = sl_bench_share_open(c.what, "crowd", SL_BENCH_PLACES, &c.share);
+	err = sl_bench_share_open(c.what, &(struct sl_bench_share_way){0}, "crowd", SL_BENCH_PLACES,
+				  &c.share);
 	if (err)
 		return err;
 	period = 2 * free_period(&c, bench->o.seconds / 4);

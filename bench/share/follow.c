@@ -163,14 +163,20 @@ static int check(const struct subject *s, struct sl_bench_sample *sample)
 
 static int by_c(const struct sl_bench *bench, struct subject *s, struct sl_bench_sample *sample)
 {
+	struct sl_follow_options options = {.bytes = sizeof(options)};
 	struct sl_remote_error error;
 	int err;
 
+	if (s->what->nic) {
+		options.device = s->serving->device;
+		options.secret_file = s->serving->secret;
+	}
 	s->data = sl_bench_share_memory(s->what->bytes, MAP_PRIVATE);
 	s->ns = sl_bench_share_memory(SL_BENCH_SHARE_TIMES * sizeof(*s->ns), MAP_PRIVATE);
 	if (!s->data || !s->ns)
 		return -ENOMEM;
-	err = sl_follow_open(s->serving->url, NULL, &s->follower, &error);
+	err = sl_follow_open(s->serving->url, &options, &s->follower, &error);
+	unlink(s->serving->secret); /* both have read it */
 	if (err) {
 		fprintf(stderr, "%s\n", error.message);
 		return err;

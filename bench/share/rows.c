@@ -2,6 +2,7 @@
  *
  *   sluice/local/...        a share of this host
  *   sluice/rdma/...         rdma:// over the user-space endpoint on loopback
+ *   sluice/verbs/...        rdma:// with both ends on an RDMA NIC of this host
  *   .../fetch/BYTES         the newest element again and again; .../follow/BYTES: every element
  *   .../ping, /message, /view, /answer, /crowd: latencies, docs/reference/benchmarks.md
  *   PEER/HOW/BYTES          the same bytes by other means */
@@ -51,8 +52,12 @@ static const struct {
 	{"sluice/local/view/python",
 	 {.what = SL_BENCH_VIEW, .python = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/rdma/view", {.what = SL_BENCH_VIEW, .remote = true, .bytes = SL_BENCH_CAMERA}},
+	{"sluice/verbs/view",
+	 {.what = SL_BENCH_VIEW, .remote = true, .nic = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/local/answer", {.what = SL_BENCH_ANSWER, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/rdma/answer", {.what = SL_BENCH_ANSWER, .remote = true, .bytes = SL_BENCH_CAMERA}},
+	{"sluice/verbs/answer",
+	 {.what = SL_BENCH_ANSWER, .remote = true, .nic = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/local/crowd/0", {.what = SL_BENCH_CROWD, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/local/crowd/10",
 	 {.what = SL_BENCH_CROWD, .followers = 10, .bytes = SL_BENCH_CAMERA}},
@@ -77,15 +82,25 @@ static const struct sl_bench_ratio comparisons[] = {
 	{"sluice/rdma/follow/262144", "zeromq/pubsub/262144", 0, {0}},
 };
 
+enum { LOCAL, RDMA, VERBS, WAYS };
+
 enum {
 	SIZES = sizeof(sizes) / sizeof(sizes[0]),
 	PEERS = sizeof(peers) / sizeof(peers[0]),
 	LATENCIES = sizeof(latencies) / sizeof(latencies[0]),
-	ROWS = SIZES * (PEERS + 2) + LATENCIES + 4,
+	ROWS = SIZES * (PEERS + WAYS) + LATENCIES + 5,
 };
 
-static struct sl_bench_share fetches[2 * SIZES + 2];
+static struct sl_bench_share fetches[WAYS * (SIZES + 1)];
 static unsigned fetched;
+static const char *no_nic; /* NULL: there is an RDMA NIC */
+
+static const struct {
+	const char *name;
+	bool remote, nic;
+} ways[WAYS] = {[LOCAL] = {"local", false, false},
+		[RDMA] = {"rdma", true, false},
+		[VERBS] = {"verbs", true, true}};
 
 const struct sl_bench_ratio *sl_bench_share_comparison(unsigned i)
 {
@@ -109,14 +124,15 @@ static void add(struct sl_bench *bench, const struct sl_bench_row *row)
 	bench->row[bench->rows++] = *row;
 }
 
-static void add_ours(struct sl_bench *bench, enum sl_bench_share_what what, bool remote,
+static void add_ours(struct sl_bench *bench, enum sl_bench_share_what what, unsigned way,
 		     uint64_t bytes)
 {
 	struct sl_bench_share *share = &fetches[fetched++];
-	struct sl_bench_row row = {.share = share};
+	struct sl_bench_row row = {.share = share, .why = ways[way].nic ? no_nic : NULL};
 
-	*share = (struct sl_bench_share){.what = what, .remote = remote, .bytes = bytes};
-	snprintf(row.name, sizeof(row.name), "sluice/%s/%s/%llu", remote ? "rdma" : "local",
+	*share = (struct sl_bench_share){
+		.what = what, .remote = ways[way].remote, .nic = ways[way].nic, .bytes = bytes};
+	snprintf(row.name, sizeof(row.name), "sluice/%s/%s/%llu", ways[way].name,
 		 what == SL_BENCH_FETCH ? "fetch" : "follow", (unsigned long long)bytes);
 	add(bench, &row);
 }
@@ -133,26 +149,32 @@ static void add_peer(struct sl_bench *bench, const char *name, const char *progr
 /* What is compared lies side by side, so that both see the same machine. */
 int sl_bench_share_rows(struct sl_bench *bench)
 {
+	struct sl_bench_share_nic nic;
+
 	bench->row = calloc(ROWS + 1, sizeof(*bench->row));
 	if (!bench->row)
 		return -ENOMEM;
+	no_nic = sl_bench_share_nic(bench, &nic);
 	for (unsigned i = 0; i < SIZES; i++) {
 		if (sizes[i].swept && !bench->o.sweep)
 			continue;
-		add_ours(bench, SL_BENCH_FETCH, false, sizes[i].bytes);
+		add_ours(bench, SL_BENCH_FETCH, LOCAL, sizes[i].bytes);
 		add_peer(bench, peers[0].name, peers[0].program, peers[0].mode, sizes[i].bytes);
-		add_ours(bench, SL_BENCH_FETCH, true, sizes[i].bytes);
+		add_ours(bench, SL_BENCH_FETCH, RDMA, sizes[i].bytes);
+		add_ours(bench, SL_BENCH_FETCH, VERBS, sizes[i].bytes);
 		for (unsigned p = 1; p < PEERS; p++)
 			add_peer(bench, peers[p].name, peers[p].program, peers[p].mode,
 				 sizes[i].bytes);
 	}
-	for (unsigned remote = 0; remote < 2; remote++) {
-		add_ours(bench, SL_BENCH_FOLLOW, remote, SL_BENCH_CAMERA);
-		add_peer(bench, remote ? "zeromq/pubsub" : "zeromq/pubsub-ipc", "peer_zmq_share",
-			 remote ? "pubsub" : "pubsub-ipc", SL_BENCH_CAMERA);
-	}
+	add_ours(bench, SL_BENCH_FOLLOW, LOCAL, SL_BENCH_CAMERA);
+	add_peer(bench, "zeromq/pubsub-ipc", "peer_zmq_share", "pubsub-ipc", SL_BENCH_CAMERA);
+	add_ours(bench, SL_BENCH_FOLLOW, RDMA, SL_BENCH_CAMERA);
+	add_peer(bench, "zeromq/pubsub", "peer_zmq_share", "pubsub", SL_BENCH_CAMERA);
+	add_ours(bench, SL_BENCH_FOLLOW, VERBS, SL_BENCH_CAMERA);
 	for (unsigned i = 0; i < LATENCIES; i++) {
-		struct sl_bench_row row = {.share = &latencies[i].what, .latency = true};
+		struct sl_bench_row row = {.share = &latencies[i].what,
+					   .latency = true,
+					   .why = latencies[i].what.nic ? no_nic : NULL};
 
 		snprintf(row.name, sizeof(row.name), "%s", latencies[i].name);
 		add(bench, &row);

@@ -50,15 +50,17 @@ void *sl_bench_share_memory(uint64_t bytes, int flags)
 	return memory;
 }
 
-int sl_bench_share_open(const struct sl_bench_share *what, const char *stem, uint64_t places,
-			struct sl_share **share)
+int sl_bench_share_open(const struct sl_bench_share *what, const struct sl_bench_share_way *way,
+			const char *stem, uint64_t places, struct sl_share **share)
 {
 	struct sl_share_array array = {.name = "bytes", .type = "|u1", .rank = 2};
 	struct sl_share_options options = {.bytes = sizeof(options),
 					   .arrays = 1,
 					   .array = &array,
 					   .count = places,
-					   .listen = what->remote ? "127.0.0.1:0" : NULL};
+					   .listen = way->listen,
+					   .device = way->device,
+					   .secret_file = way->secret};
 	struct sl_remote_error error;
 	char name[40];
 	int err;
@@ -135,12 +137,31 @@ static void ask(struct sl_share *share, struct sl_bench_serving *serving, const 
 	}
 }
 
-static int serve(const struct sl_bench_share *what, struct sl_bench_serving *serving)
+static int open_way(const struct sl_bench *bench, const struct sl_bench_share *what,
+		    struct sl_bench_serving *serving, uint64_t places, struct sl_share **share)
+{
+	struct sl_bench_share_way way = {.listen = what->remote ? "127.0.0.1:0" : NULL};
+	struct sl_bench_share_nic nic;
+	const char *why = what->nic ? sl_bench_share_nic(bench, &nic) : NULL;
+
+	if (why)
+		fprintf(stderr, "%s\n", why);
+	if (why)
+		return -ENODEV;
+	if (what->nic) {
+		way = (struct sl_bench_share_way){nic.listen, nic.device, serving->secret};
+		snprintf(serving->device, sizeof(serving->device), "%s", nic.device);
+	}
+	return sl_bench_share_open(what, &way, "share", places, share);
+}
+
+static int serve(const struct sl_bench *bench, const struct sl_bench_share *what,
+		 struct sl_bench_serving *serving)
 {
 	bool ring = what->what >= SL_BENCH_VIEW || what->what == SL_BENCH_FOLLOW;
 	struct sl_share *share;
 	void *frame = sl_bench_share_memory(what->bytes, MAP_PRIVATE);
-	int err = frame ? sl_bench_share_open(what, "share", ring ? SL_BENCH_PLACES : 1, &share)
+	int err = frame ? open_way(bench, what, serving, ring ? SL_BENCH_PLACES : 1, &share)
 			: -ENOMEM;
 
 	if (err)
@@ -184,18 +205,22 @@ int sl_bench_server_start(const struct sl_bench *bench, const struct sl_bench_ro
 
 	if (!serving)
 		return -ENOMEM;
+	if (row->share->nic && !sl_bench_share_make_secret(serving->secret))
+		return -EIO;
 	*server = (struct sl_bench_server){.serving = serving, .pid = fork()};
 	if (server->pid < 0)
 		return -errno;
 	if (!server->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sl_bench_take_side(bench, row, 1);
-		_exit(-serve(row->share, serving));
+		_exit(-serve(bench, row->share, serving));
 	}
 	while (!atomic_load_explicit(&serving->ready, memory_order_acquire)) {
-		if (waitpid(server->pid, &status, WNOHANG) == server->pid)
+		if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
+			unlink(serving->secret);
 			return WIFEXITED(status) && WEXITSTATUS(status) ? -WEXITSTATUS(status)
 									: -EIO;
+		}
 		usleep(LOOK_US);
 	}
 	return 0;

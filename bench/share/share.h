@@ -24,6 +24,7 @@ enum sl_bench_share_what {
 struct sl_bench_share {
 	enum sl_bench_share_what what;
 	bool remote; /* rdma://, else share: */
+	bool nic;    /* rdma:// with both ends on an RDMA NIC, else on UDP sockets */
 	bool spins;  /* the follower polls the flag, else it sleeps */
 	bool looks;  /* it looks at the element where it lies, else it copies */
 	bool python;
@@ -50,6 +51,7 @@ struct sl_bench_serving { /* shared memory between the two processes */
 	_Atomic uint32_t ready, stop;
 	_Atomic uint64_t taken; /* elements that the follower has had */
 	char url[400];
+	char device[64], secret[SL_BENCH_PATH]; /* of a row on an RDMA NIC */
 	_Atomic uint32_t times; /* of the server's; ns has the first SL_BENCH_SHARE_TIMES */
 	uint32_t ns[SL_BENCH_SHARE_TIMES];
 };
@@ -64,9 +66,22 @@ int sl_bench_server_start(const struct sl_bench *bench, const struct sl_bench_ro
 			  struct sl_bench_server *server);
 int sl_bench_server_stop(struct sl_bench_server *server); /* -EIO: it failed */
 
-/* A share of one array of bytes; its name is `stem` and the number of this process. */
-int sl_bench_share_open(const struct sl_bench_share *what, const char *stem, uint64_t places,
-			struct sl_share **share);
+/* A share of one array of bytes; its name is `stem` and the number of this process. listen, device,
+ * secret: as in struct sl_share_options. */
+struct sl_bench_share_way {
+	const char *listen, *device, *secret;
+};
+int sl_bench_share_open(const struct sl_bench_share *what, const struct sl_bench_share_way *way,
+			const char *stem, uint64_t places, struct sl_share **share);
+
+/* nic.c: the RDMA NIC that rows sluice/verbs/... use at both ends: that of --address, else the
+ * first. Returns why there is none; NULL: there is one. */
+struct sl_bench_share_nic {
+	char device[64], listen[80];
+};
+const char *sl_bench_share_nic(const struct sl_bench *bench, struct sl_bench_share_nic *nic);
+/* A file with a new secret, which the caller removes. false: it is said on stderr. */
+bool sl_bench_share_make_secret(char path[SL_BENCH_PATH]);
 
 /* What the bytes of all elements are: the same in both processes. */
 void sl_bench_share_fill(uint8_t *data, uint64_t bytes);

@@ -99,7 +99,7 @@ struct sl_share_options {
 	/* A file with the secret that followers on other hosts prove to know; required where
 	 * `listen` is not a loopback address. NULL: none. */
 	const char *secret_file;
-	const char *device; /* of `listen`: an RDMA device, as "mlx5_0"; NULL: a UDP socket */
+	const char *device; /* of `listen`: an RDMA NIC, as "mlx5_0"; NULL: a UDP socket */
 	uint64_t reserved[8];
 };
 
@@ -167,7 +167,7 @@ struct sl_follow_options {
 	 * -1: no limit. */
 	int32_t timeout_ms;
 	const char *secret_file; /* of rdma://: the secret of the share; NULL: none */
-	const char *device;	 /* of rdma://: an RDMA device of this host; NULL: a UDP socket */
+	const char *device;	 /* of rdma://: an RDMA NIC of this host; NULL: a UDP socket */
 	uint64_t queue_bytes;	 /* messages that wait to be received; 0: 1 GiB */
 	uint64_t reserved[7];
 };
@@ -218,7 +218,8 @@ int sl_follow_is_valid(const struct sl_follower *follower, uint64_t n);
  * data. Of the newest, and of one that is not there yet: -ESTALE: attached again, to memory of
  * another layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as
  * of sl_follow_next(), or the writer has been filling the only place of the share for the
- * timeout_ms of sl_follow_open(). */
+ * timeout_ms of sl_follow_open(); -ETIMEDOUT: a share on another host did not answer for that
+ * time. */
 int sl_follow_fetch(struct sl_follower *follower, uint64_t n, uint64_t offset, uint64_t bytes,
 		    void *into, struct sl_follow_element *element);
 

@@ -37,7 +37,7 @@ bool sl_registry_name_is_valid(const char *name)
 				      "0123456789._-";
 	size_t length = strlen(name);
 
-	return length && length < SL_REGISTRY_NAME && name[0] != '.' &&
+	return length && length < SL_REGISTRY_NAME && name[0] != '.' && name[0] != '-' &&
 	       strspn(name, allowed) == length;
 }
 
@@ -198,7 +198,7 @@ int sl_registry_claim(int folder, const char *name, struct sl_claim *claim, char
 	if (!sl_registry_name_is_valid(name))
 		return because(-EINVAL, why, bytes,
 			       "'%s' is no name of a session: 1 to %d of A-Z a-z 0-9 . _ -, and no "
-			       "dot at the beginning",
+			       "'.' or '-' at the beginning",
 			       name, SL_REGISTRY_NAME - 1);
 	memset(claim, 0, sizeof(*claim));
 	claim->lock = lock_name(folder, name);

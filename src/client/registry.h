@@ -42,7 +42,8 @@ struct sl_claim { /* a name, held */
 	struct sl_registry_facts left; /* of that session */
 };
 
-/* 1 to 63 characters of A-Z a-z 0-9 . _ - and no dot at the beginning. */
+/* 1 to 63 characters of A-Z a-z 0-9 . _ - and no '.' (a hidden file) or '-' (an option of a
+ * command) at the beginning. */
 bool sl_registry_name_is_valid(const char *name);
 
 /* This user's folder by its name. */

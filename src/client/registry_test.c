@@ -65,10 +65,9 @@ static bool is_there(int fd, const char *file)
 
 static void names_are_checked(void **state)
 {
-	static const char *const good[] = {"a", "run-2", "a.b_C", "0"}, *const bad[] = {
-										"",    ".a",
-										"a/b", "a b",
-										"..",  "\xc3\xa4"};
+	static const char *const good[] = {"a", "run-2", "a.b_C", "0", "_", "a-"},
+				 *const bad[] = {"",   ".a",	   "a/b", "a b",
+						 "..", "\xc3\xa4", "-x",  "--"};
 	char longest[66];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)

@@ -75,14 +75,26 @@ struct report {
 	size_t lines;
 };
 
+static bool is_same(const struct sl_error *a, const struct sl_error *b)
+{
+	return !strcmp(a->message, b->message) && !strcmp(a->where, b->where) &&
+	       !strcmp(a->hint, b->hint);
+}
+
+/* The file is read more than once: for its transfers, for each of them, and as it would run. */
 static void take_line(void *arg, enum sl_log_level level, const char *text)
 {
 	struct report *r = arg;
+	struct sl_check_line *line = &r->line[r->lines];
 
 	if (level > SL_LOG_WARN || r->lines == LINES)
 		return;
-	r->line[r->lines].level = level;
-	sl_error_from_line(text, &r->line[r->lines++].error);
+	line->level = level;
+	sl_error_from_line(text, &line->error);
+	for (size_t i = 0; i < r->lines; i++)
+		if (r->line[i].level == level && is_same(&r->line[i].error, &line->error))
+			return;
+	r->lines++;
 }
 
 static int print_json(const struct sl_check *check)

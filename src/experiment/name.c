@@ -16,9 +16,10 @@ void sl_experiment_name(const char *path, const char *transfer, char *name, size
 
 	if (transfer[0])
 		snprintf(name + n, bytes - (size_t)n, ".%s", transfer);
+	/* At the beginning '.' would hide it, and '-' make it an option of a command. */
 	for (char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && *c != '_' && (*c != '.' || c == name))
-			*c = '-';
+			*c = c == name ? '_' : '-';
 	if (!name[0])
 		snprintf(name, bytes, "run");
 }

@@ -19,13 +19,23 @@ static json_t *text_or_null(const char *text)
 	return text[0] ? sl_json_text(text) : json_null();
 }
 
-/* The number behind the last colon of "FILE:LINE". */
+/* Where ":NUMBER" at the end of [where, end) begins; NULL: it has none. */
+static const char *number_before(const char *where, const char *end)
+{
+	const char *digits = end;
+
+	while (digits > where && isdigit((unsigned char)digits[-1]))
+		digits--;
+	return digits < end && digits > where + 1 && digits[-1] == ':' ? digits - 1 : NULL;
+}
+
+/* The line of "FILE:LINE" or "FILE:LINE:COLUMN". */
 static json_t *line_of(const char *where)
 {
-	const char *colon = strrchr(where, ':');
+	const char *last = number_before(where, where + strlen(where));
+	const char *line = last ? number_before(where, last) : NULL;
 
-	return colon && isdigit((unsigned char)colon[1]) ? json_integer(atoll(colon + 1))
-							 : json_null();
+	return last ? json_integer(atoll((line ? line : last) + 1)) : json_null();
 }
 
 static json_t *lines_of(const struct sl_check *c, enum sl_log_level level)
@@ -98,6 +108,21 @@ static json_t *parameters_of(const struct sl_experiment *e)
 	for (unsigned i = 0; e && e->parameters && i < e->parameters->n; i++)
 		json_array_append_new(list, parameter_json(&e->parameters->parameter[i]));
 	return list;
+}
+
+char *sl_parameter_values_json(const struct sl_parameters *parameters)
+{
+	json_t *values = json_object();
+	char *text;
+
+	for (unsigned i = 0; parameters && i < parameters->n; i++) {
+		const struct sl_parameter *p = &parameters->parameter[i];
+
+		json_object_set_new(values, p->name, value_of(p, p->now));
+	}
+	text = json_dumps(values, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	json_decref(values);
+	return text;
 }
 
 /* ---- the rest ---- */

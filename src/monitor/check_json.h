@@ -15,6 +15,7 @@
 #include "experiment/transfers.h"
 
 struct sl_experiment;
+struct sl_parameters;
 
 struct sl_check_line {
 	enum sl_log_level level; /* SL_LOG_ERROR, SL_LOG_WARN */
@@ -31,5 +32,9 @@ struct sl_check {
 
 /* NULL: no memory. docs/reference/experiment-file.md has the members. */
 char *sl_check_json(const struct sl_check *check);
+
+/* Values of declared parameters as an object by name, for the status of a session. parameters
+ * NULL: an empty one. Returns NULL: no memory. */
+char *sl_parameter_values_json(const struct sl_parameters *parameters);
 
 #endif

@@ -290,6 +290,13 @@ static json_t *error_json(const struct sl_error *e)
 			 text_or_null(e->hint));
 }
 
+static json_t *parameters_json(const char *text)
+{
+	json_t *values = text ? json_loads(text, 0, NULL) : NULL;
+
+	return values ? values : json_object();
+}
+
 /* ---- the whole ---- */
 
 static json_t *head_json(const struct sl_status_document *d)
@@ -332,6 +339,7 @@ static json_t *document_json(const struct sl_status_document *d)
 		if (d->detector)
 			json_object_set_new(json, "detector_side", sl_json_detector(d->detector));
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
+		json_object_set_new(json, "parameters", parameters_json(d->parameters));
 		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
 		json_object_set_new(json, "flight", text_or_null(s->flight));

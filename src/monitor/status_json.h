@@ -25,6 +25,7 @@ struct sl_status_document {
 	const struct sl_status *status;
 	const struct sl_error *error;		   /* NULL, or code SL_ERROR_NONE: none */
 	const struct sl_metadata *metadata;	   /* NULL: none */
+	const char *parameters;			   /* a JSON object; NULL: none are declared */
 	const struct sl_detector_status *detector; /* NULL: it is that of a session */
 	struct sl_rates rates;
 	uint64_t taken_unix_ns; /* wall clock of status->taken_ns */

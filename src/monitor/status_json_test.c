@@ -42,6 +42,7 @@ static json_t *document(void)
 	const struct sl_status_document d = {.status = &status,
 					     .error = &error,
 					     .metadata = &metadata,
+					     .parameters = "{\"frames\":7,\"rate\":0.5}",
 					     .rates = {2000000000, 12.5, 1e6},
 					     .taken_unix_ns = 5};
 
@@ -74,6 +75,16 @@ static void an_empty_status_has_all_fields(void **state)
 	assert_true(json_is_null(at(json, "progress_age_ns")));
 	assert_true(json_is_false(at(json, "ledger.closed")));
 	assert_int_equal(json_object_size(at(json, "metadata")), 0);
+	assert_int_equal(json_object_size(at(json, "parameters")), 0);
+	json_decref(json);
+}
+
+static void parameters_are_there_by_name(void **state)
+{
+	json_t *json = document();
+
+	assert_int_equal(json_integer_value(at(json, "parameters.frames")), 7);
+	assert_true(json_real_value(at(json, "parameters.rate")) == 0.5);
 	json_decref(json);
 }
 
@@ -257,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(an_empty_status_has_all_fields, setup),
+		cmocka_unit_test_setup(parameters_are_there_by_name, setup),
 		cmocka_unit_test_setup(counts_are_found_by_name, setup),
 		cmocka_unit_test_setup(progress_is_as_old_as_its_newest_part, setup),
 		cmocka_unit_test_setup(texts_of_any_bytes_become_utf8, setup),

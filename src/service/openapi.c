@@ -66,7 +66,7 @@ static json_t *path_parameter(const char *placeholder, size_t length)
 	bool is_name = length == 4 && !strncmp(placeholder, "name", 4), is_run = length == 3;
 	json_t *schema = is_run	   ? json_pack("{s:s, s:i}", "type", "integer", "minimum", 1)
 			 : is_name ? json_pack("{s:s, s:s}", "type", "string", "pattern",
-					       "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}$")
+					       "^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$")
 				   : json_pack("{s:s}", "type", "string");
 
 	return json_pack("{s:s%, s:s, s:b, s:o}", "name", placeholder, length, "in", "path",

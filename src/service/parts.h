@@ -47,8 +47,8 @@ struct sl_service {
 extern const struct sl_http_route *const sl_service_routes[];
 
 extern const struct sl_http_route sl_capabilities_routes[], sl_experiment_routes[],
-	sl_live_routes[], sl_metrics_routes[], sl_openapi_routes[], sl_run_routes[],
-	sl_session_routes[], sl_telegram_routes[];
+	sl_explain_routes[], sl_live_routes[], sl_metrics_routes[], sl_openapi_routes[],
+	sl_run_routes[], sl_session_routes[], sl_telegram_routes[];
 
 /* telegram.c */
 int sl_telegrams_open(struct sl_service *service, struct sl_telegrams **telegrams);

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "explain/load.h"
 #include "service/parts.h"
 #include "service/process/process.h"
 #include "session/folder/folder.h"
@@ -103,45 +102,6 @@ static void get_outcomes(void *arg, struct sl_http_request *r)
 			sizeof(name));
 	answer_file(service, r, name[0] ? name : "outcomes.txt",
 		    "start the session with \"outcomes\": true");
-}
-
-/* ---- why it lost frames ---- */
-
-static json_t *explanation_of(const struct sl_service *s, uint64_t run, char *why, size_t bytes)
-{
-	struct sl_explanation *list = NULL;
-	char folder[1200], name[32], *text;
-	json_t *json;
-	size_t n = 0;
-
-	sl_run_folder_digits(run, name, sizeof(name));
-	snprintf(folder, sizeof(folder), "%s/%s", s->root, name);
-	if (sl_explain_path(folder, &list, &n, why, bytes))
-		return NULL;
-	text = sl_explain_json(list, n);
-	json = text ? json_loads(text, 0, NULL) : NULL;
-	free(text);
-	free(list);
-	return json;
-}
-
-/* Of a run that lives: as soon as its flight recorder has written what it has. */
-static void get_explanation(void *arg, struct sl_http_request *r)
-{
-	struct sl_service *service = arg;
-	uint64_t run = sl_http_segment_number(r, 0);
-	json_t *row = sl_history_row(service->history, run), *json = NULL;
-	char why[600] = "";
-
-	if (!row)
-		absent(r);
-	else if ((json = explanation_of(service, run, why, sizeof(why))))
-		sl_http_answer_json(r, 200, json);
-	else
-		sl_http_answer_error(r, 404, "not_found", NULL, NULL,
-				     "run %llu cannot be explained yet: %s",
-				     (unsigned long long)run, why);
-	json_decref(row);
 }
 
 /* ---- picture ---- */
@@ -305,14 +265,6 @@ const struct sl_http_route sl_run_routes[] = {
 		   "The experiment as the run had it, with the origin of each key.", of_file),
 	FILE_ROUTE("outcomes", get_outcomes,
 		   "A line for each module-frame, where the session was started so.", NULL),
-	{.method = "GET",
-	 .pattern = "/api/v1/runs/{run}/explain",
-	 .role = SL_ROLE_VIEW,
-	 .how = SL_HTTP_ON_WORKER,
-	 .handle = get_explanation,
-	 .doc = "Why the run lost frames, as sluice explain says it.",
-	 .said = {{200, JSON, "explanation", "the causes, the best first"},
-		  {404, JSON, "error", "no such run, or it lives and has lost nothing yet"}}},
 	{.method = "GET",
 	 .pattern = "/api/v1/runs/{run}/picture.png",
 	 .role = SL_ROLE_VIEW,

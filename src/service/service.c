@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/registry.h"
 #include "service/parts.h"
 #include "service/schema.h"
 
@@ -137,9 +138,24 @@ static bool has_systemd(void)
 	return access(path, F_OK) == 0; /* the user's own manager */
 }
 
+/* Sessions have their sockets there: none could begin, and none would be seen. */
+static int check_sockets(void)
+{
+	char why[SL_REGISTRY_PATH + 100] = "";
+	int folder, err = sl_registry_open(false, &folder, why, sizeof(why));
+
+	if (!err)
+		close(folder);
+	if (!err || err == -ENOENT) /* the first session makes it */
+		return 0;
+	sl_error("the folder of sockets of sessions (SLUICE_RUN_DIR): %s", why);
+	return err;
+}
+
 static int open_sessions(struct sl_service *s, const struct sl_service_options *o)
 {
 	char logs[SL_SERVICE_PATH + 32];
+	int err;
 	const struct sl_sessions_options sessions = {
 		.program = s->program,
 		.root = s->root,
@@ -150,6 +166,9 @@ static int open_sessions(struct sl_service *s, const struct sl_service_options *
 		.events = s->events,
 	};
 
+	err = check_sockets();
+	if (err)
+		return err;
 	snprintf(logs, sizeof(logs), "%s/sessions", s->own);
 	return sl_sessions_open(&sessions, &s->sessions);
 }
@@ -187,13 +206,38 @@ static int open_http(struct sl_service *s, const struct sl_service_options *o)
 	return sl_http_open(&http, &s->http);
 }
 
+struct wanted {
+	const struct sl_service *service;
+	uint64_t run;
+	json_t *status;
+};
+
+static void take_status_of(void *arg, const struct sl_seen *seen)
+{
+	struct wanted *w = arg;
+
+	if (!w->status && seen->status && seen->info.run == w->run &&
+	    !strcmp(seen->info.root, w->service->root))
+		w->status = json_incref(seen->status);
+}
+
+static json_t *status_of_run(void *arg, uint64_t run)
+{
+	struct wanted w = {.service = arg, .run = run};
+
+	sl_sessions_each(w.service->sessions, take_status_of, &w);
+	return w.status;
+}
+
 static int open_parts(struct sl_service *s, const struct sl_service_options *o)
 {
 	const struct sl_history_options history = {.program = s->program,
 						   .root = s->root,
 						   .own = s->own,
 						   .recover = o->recover,
-						   .events = s->events};
+						   .events = s->events,
+						   .status_of = status_of_run,
+						   .arg = s};
 	const struct sl_image_service_options images = {.program = s->program};
 	int err = open_experiments(s);
 

@@ -104,8 +104,7 @@ static int take_wishes(struct sl_action *a, struct wishes *w)
 	if (w->name[0] && !sl_registry_name_is_valid(w->name))
 		return sl_action_fail(a, 400, "name", NULL, NULL, NULL,
 				      "'%s' is no name of a session: 1 to 63 of A-Z a-z 0-9 . _ -, "
-				      "and no dot at the "
-				      "beginning",
+				      "and no '.' or '-' at the beginning",
 				      w->name);
 	snprintf(a->note, sizeof(a->note), "experiment %s", w->experiment);
 	return 0;

@@ -21,8 +21,12 @@ static void absent(struct sl_http_request *r)
 static void get_all(void *arg, struct sl_http_request *r)
 {
 	struct sl_service *service = arg;
+	char why[512];
 
-	sl_http_answer_json(r, 200, sl_sessions_list(service->sessions));
+	if (sl_sessions_refused(service->sessions, why, sizeof(why)))
+		sl_http_answer_error(r, 503, "access", NULL, NULL, "%s", why);
+	else
+		sl_http_answer_json(r, 200, sl_sessions_list(service->sessions));
 }
 
 static void get_one(void *arg, struct sl_http_request *r)
@@ -113,7 +117,8 @@ const struct sl_http_route sl_session_routes[] = {
 	 .how = SL_HTTP_ON_WORKER,
 	 .handle = get_all,
 	 .doc = "All sessions of this user on this host, with their status.",
-	 .said = {{200, JSON, "sessions", "living and crashed sessions"}}},
+	 .said = {{200, JSON, "sessions", "living and crashed sessions"},
+		  ERROR(503, "other users could enter the folder of their sockets")}},
 	{.method = "POST",
 	 .pattern = "/api/v1/sessions",
 	 .role = SL_ROLE_OPERATE,
@@ -127,6 +132,7 @@ const struct sl_http_route sl_session_routes[] = {
 		  ERROR(404, "no such experiment"),
 		  ERROR(409, "a session of that name is running"),
 		  {422, JSON, "errors", "the experiment or a parameter is wrong"},
+		  ERROR(503, "other users could enter the folder of its socket"),
 		  ERROR(504, "it did not begin in time")}},
 	{.method = "GET",
 	 .pattern = "/api/v1/sessions/{name}",

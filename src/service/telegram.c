@@ -8,9 +8,11 @@
 #include "base/thread.h"
 #include "service/action.h"
 #include "service/parts.h"
+#include "service/shared_status.h"
 #include "telegram/telegram.h"
 
-enum { AT_ONCE = 8 };
+/* Telegrams at a time; of these so many may have requests that wait: the rest is for others. */
+enum { AT_ONCE = SL_SHARED_STATUS_CALLERS, WAITING = 56 };
 
 /* A telegram that waits for the end of a run holds no worker: it has a thread. */
 struct carrier {
@@ -24,6 +26,8 @@ struct sl_telegrams {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool ends;
+	unsigned waiting;
+	struct sl_shared_status *shared;
 	struct carrier carrier[AT_ONCE];
 };
 
@@ -120,18 +124,58 @@ static int call(void *arg, const struct sl_telegram_request *r, char *state, jso
 
 static int status(void *arg, const char *name, json_t **status_of, struct sl_remote_error *error)
 {
-	return sl_telegram_local.status(NULL, name, status_of, error);
+	const struct carrier *c = arg;
+
+	return sl_shared_status_ask(c->all->shared, name, sl_telegram_local.status, status_of,
+				    error);
 }
 
+/* The service ends, or the client does not wait any more. */
 static bool ends(void *arg)
 {
-	struct sl_telegrams *all = ((struct carrier *)arg)->all;
+	const struct carrier *c = arg;
+	struct sl_telegrams *all = c->all;
 	bool they_do;
 
 	pthread_mutex_lock(&all->lock);
 	they_do = all->ends;
 	pthread_mutex_unlock(&all->lock);
-	return they_do;
+	return they_do || sl_http_client_is_gone(c->request);
+}
+
+/* ---- places for those that wait ---- */
+
+static bool may_wait(const struct sl_telegram *t)
+{
+	for (unsigned i = 0; i < t->requests; i++)
+		if (t->request[i].wait_s >= 0)
+			return true;
+	return false;
+}
+
+static bool take_place(struct sl_telegrams *all)
+{
+	bool taken;
+
+	pthread_mutex_lock(&all->lock);
+	taken = all->waiting < WAITING;
+	all->waiting += taken;
+	pthread_mutex_unlock(&all->lock);
+	return taken;
+}
+
+static void leave_place(struct sl_telegrams *all)
+{
+	pthread_mutex_lock(&all->lock);
+	all->waiting--;
+	pthread_mutex_unlock(&all->lock);
+}
+
+static void refuse(struct sl_http_request *r, unsigned n, const char *what)
+{
+	sl_http_answer_error(r, 503, "busy", NULL, "send it again when another one is done",
+			     "%u telegrams %s", n, what);
+	sl_http_answer_header(r, "Retry-After", "1");
 }
 
 /* ---- a thread for each ---- */
@@ -147,31 +191,46 @@ static void note(struct sl_http_request *r, const struct sl_telegram *t)
 	sl_http_note(r, "%s", text);
 }
 
-static void answer(struct carrier *c)
+static void answer_with(struct sl_http_request *r, unsigned status, char *reply)
+{
+	sl_http_answer_bytes(r, status, "application/xml", reply, reply ? strlen(reply) : 0);
+}
+
+static void carry_out(struct carrier *c, const struct sl_telegram *t)
 {
 	static const struct sl_telegram_ops ops = {.call = call, .status = status, .ends = ends};
-	struct sl_telegram_answer *answers = NULL;
+	struct sl_telegram_answer *answers = calloc(t->requests, sizeof(*answers));
+
+	note(c->request, t);
+	if (!answers)
+		return; /* an internal error */
+	sl_telegram_carry_out(t, &ops, c, answers);
+	answer_with(c->request, 200, sl_telegram_write(t, answers, NULL));
+	sl_telegram_answers_free(answers, t->requests);
+}
+
+static void answer(struct carrier *c)
+{
 	struct sl_http_request *r = c->request;
 	struct sl_telegram *t = NULL;
 	struct sl_remote_error error;
-	unsigned said = 400;
 	size_t bytes;
 	const char *document = sl_http_body(r, &bytes);
-	char *reply;
+	bool waits;
 
-	if (sl_telegram_parse(document, bytes, &t, &error) == 0) {
-		note(r, t);
-		answers = calloc(t->requests, sizeof(*answers));
-		if (answers)
-			sl_telegram_carry_out(t, &ops, c, answers);
-		said = 200;
-	}
-	reply = t && !answers ? NULL : sl_telegram_write(t, answers, &error);
-	sl_http_answer_bytes(r, said, "application/xml", reply, reply ? strlen(reply) : 0);
-	if (!t)
+	if (sl_telegram_parse(document, bytes, &t, &error)) {
+		answer_with(r, 400, sl_telegram_write(NULL, NULL, &error));
 		sl_http_code(r, "request");
-	if (answers)
-		sl_telegram_answers_free(answers, t->requests);
+		return;
+	}
+	waits = may_wait(t);
+	if (waits && !take_place(c->all)) {
+		refuse(r, WAITING, "wait already");
+	} else {
+		carry_out(c, t);
+		if (waits)
+			leave_place(c->all);
+	}
 	sl_telegram_free(t);
 }
 
@@ -217,8 +276,7 @@ static void post(void *arg, struct sl_http_request *r)
 
 	if (!err)
 		return;
-	sl_http_answer_error(r, 503, "busy", NULL, "send it again when another one is done",
-			     "%d telegrams are being carried out", AT_ONCE);
+	refuse(r, AT_ONCE, "are being carried out");
 	sl_http_finish(r);
 }
 
@@ -228,6 +286,11 @@ int sl_telegrams_open(struct sl_service *service, struct sl_telegrams **telegram
 
 	if (!all)
 		return -ENOMEM;
+	all->shared = sl_shared_status_open();
+	if (!all->shared) {
+		free(all);
+		return -ENOMEM;
+	}
 	all->service = service;
 	pthread_mutex_init(&all->lock, NULL);
 	pthread_cond_init(&all->changed, NULL);
@@ -256,6 +319,7 @@ void sl_telegrams_close(struct sl_telegrams *all)
 	if (!all)
 		return;
 	sl_telegrams_end(all);
+	sl_shared_status_close(all->shared);
 	pthread_cond_destroy(&all->changed);
 	pthread_mutex_destroy(&all->lock);
 	free(all);
@@ -274,6 +338,6 @@ const struct sl_http_route sl_telegram_routes[] = {
 	 .said = {{200, "application/xml", NULL,
 		   "the reply; its `result` says whether all was done"},
 		  {400, "application/xml", NULL, "the document was not understood"},
-		  {503, "application/json", "error", "too many telegrams wait"}}},
+		  {503, "application/json", "error", "too many telegrams are under way"}}},
 	{NULL},
 };

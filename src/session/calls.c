@@ -48,14 +48,19 @@ static char *status_line(void *arg, const char *call)
 	struct sl_session *session = arg;
 	struct sl_session_calls *s = session->calls;
 	struct sl_error error;
-	struct sl_status_document document = {
-		.status = &s->status, .error = &error, .metadata = &s->metadata};
+	char *parameters = sl_session_copy_parameters(session), *line;
+	struct sl_status_document document = {.status = &s->status,
+					      .error = &error,
+					      .metadata = &s->metadata,
+					      .parameters = parameters};
 
 	sl_session_error(session, &error);
 	sl_session_copy_metadata(session, &s->metadata);
 	document.rates = sl_samples_rates(&s->samples, &s->status);
 	document.taken_unix_ns = sl_clock_unix_ns();
-	return sl_reply_status(call, &document);
+	line = sl_reply_status(call, &document);
+	free(parameters);
+	return line;
 }
 
 /* ---- calls that change the session ---- */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "flight/recorder.h"
+#include "monitor/check_json.h"
 #include "monitor/summary.h"
 #include "session/errors.h"
 #include "session/private.h"
@@ -138,12 +139,15 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 	return err;
 }
 
-/* Read and check; the former experiment goes only if that succeeds. */
+/* For statuses, which other threads take. */
 static void note_asked(struct sl_session *s)
 {
 	const struct sl_detector_options *run = &s->experiment->run;
+	char *parameters = sl_parameter_values_json(s->experiment->parameters);
 
 	pthread_mutex_lock(&s->lock);
+	free(s->parameters);
+	s->parameters = parameters;
 	snprintf(s->asked.detector, sizeof(s->asked.detector), "%s",
 		 s->experiment->generator->name);
 	s->asked.frames = run->frames;
@@ -152,6 +156,17 @@ static void note_asked(struct sl_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+char *sl_session_copy_parameters(struct sl_session *s)
+{
+	char *copy;
+
+	pthread_mutex_lock(&s->lock);
+	copy = s->parameters ? strdup(s->parameters) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return copy;
+}
+
+/* Read and check; the former experiment goes only if that succeeds. */
 int sl_session_read(struct sl_session *s)
 {
 	struct sl_experiment *e;
@@ -206,6 +221,7 @@ static void free_session(struct sl_session *s)
 	free(s->summary_option);
 	free(s->outcomes_option);
 	free(s->root);
+	free(s->parameters);
 	sl_run_folder_fini(&s->folder);
 	free(s->port_file);
 	free(s->program);

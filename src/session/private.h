@@ -101,6 +101,7 @@ struct sl_session {
 	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
 	uint64_t runs;			  /* that this session has begun */
 	struct sl_session_asked asked;	  /* of the detector. With `lock` held */
+	char *parameters;		  /* values by name, JSON; NULL: none. With `lock` held */
 	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
 
 	struct sl_session_pictures pictures; /* of a live session's runs */
@@ -122,6 +123,8 @@ struct sl_session {
 int sl_session_add_sets(struct sl_session *session, const char *const *set, size_t sets);
 /* Read and check; the former experiment goes only if that succeeds. */
 int sl_session_read(struct sl_session *session);
+/* Values of the declared parameters, a JSON object; the caller frees it. NULL: none. Any thread. */
+char *sl_session_copy_parameters(struct sl_session *session);
 
 /* ---- calls.c ---- */
 /* The session takes its name and listens. Logged, and the session's error set, where that fails.

@@ -1,12 +1,13 @@
 /* remote.h - a share and its followers on other hosts: the share's side.
  *
- * Model:     a TCP listener beside the Unix socket, and an endpoint (src/endpoint) on the same
- *            address. The share's memory is registered for READ alone. The share's thread takes
- *            connections, lets followers in that know the secret, gives each three queue pairs
- *            (remote_wire.h), answers their READs, and WRITEs `published` into their line when
- *            elements have arrived and they have asked for it. The writer only kicks the thread,
- *            at most once every 50 us, and only while some follower has asked.
- * Threads:   the endpoint belongs to the share's thread; the writer asks it with `moved` to give
+ * Model:     a TCP listener beside the Unix socket, and a UDP socket or an RDMA NIC (rdma/rdma.h)
+ *            with the same address. The share's memory is registered for READ alone. The share's
+ *            thread takes connections, lets followers in that know the secret, gives each three
+ *            queue pairs (remote_wire.h), answers their READs, unless a NIC does, and WRITEs
+ *            `published` into their line when elements have arrived and they have asked for it.
+ *            The writer only kicks the thread, at most once every 50 us, and only while some
+ *            follower has asked.
+ * Threads:   the transport belongs to the share's thread; the writer asks it with `moved` to give
  *            up the memory of the generation before. Once that thread has ended (`unserved`), the
  *            writer does it.
  * Order:     docs/reference/share-rdma.md, "Never torn". */
@@ -14,9 +15,8 @@
 #define SL_SHARE_REMOTE_H
 
 #include "base/idle.h"
-#include "endpoint/endpoint.h"
-#include "net/net.h"
 #include "share/private.h"
+#include "share/rdma/rdma.h"
 #include "share/remote_wire.h"
 
 enum {
@@ -24,8 +24,6 @@ enum {
 	SL_SHARE_GREET_MS = 5000,  /* to become welcome */
 	SL_SHARE_LINGER_MS = 1000, /* for followers to read the last elements */
 	SL_SHARE_SECRET = 256,
-	SL_SHARE_READS = 16, /* of a follower that may wait for their answer, for each queue pair */
-	SL_SHARE_DOMAIN = 1,
 	SL_SHARE_MOST_ARRIVALS = 1024,
 };
 /* Longest look for what comes next, before a thread sleeps: about a round trip, and less than it
@@ -39,17 +37,19 @@ struct sl_share_far { /* what a peer on another host has besides */
 	uint64_t since_ns;
 	struct sl_share_remote_hello hello;
 	struct sl_proof_terms terms;
-	struct sl_qp *qp[SL_SHARE_QUEUES]; /* NULL: not connected */
-	struct sl_share_remote_end end;	   /* the follower's */
+	struct sl_share_queue *queue[SL_SHARE_QUEUES]; /* NULL: not connected */
+	uint64_t connects;			       /* how often they were made */
+	struct sl_share_remote_end end;		       /* the follower's */
 	bool finished;
 	bool writes; /* a WRITE of `line` waits to be sent */
 	uint64_t left;
+	struct sl_share_local local;		       /* `line` */
 	_Alignas(64) struct sl_share_remote_line line; /* as it was told last */
 };
 
 struct sl_share_remote {
 	int listener;
-	struct sl_endpoint *endpoint;
+	struct sl_share_rdma *rdma;
 	char secret[SL_SHARE_SECRET]; /* "": none */
 	uint32_t region_key, second_key;
 	uint64_t second_bytes;
@@ -94,26 +94,23 @@ bool sl_share_remote_poll(struct sl_share *share);
 
 /* ---- both sides ---- */
 
-/* For tests: what happens to packets of endpoints that are opened from now on. */
-extern struct sl_endpoint_fault sl_share_remote_fault;
-
 /* Keep a TCP connection from lasting longer than the host behind it. */
 void sl_share_remote_keep(int socket);
 /* The largest PMTU that the path of a connection takes. */
 uint32_t sl_share_remote_pmtu(int socket);
-/* Address and UDP port where an endpoint is opened; lines that it logs go to `why`. port 0: any. */
-int sl_share_remote_endpoint(const uint8_t address[SL_NET_GID_BYTES], uint16_t port, uint32_t qps,
-			     struct sl_endpoint **endpoint, char *why, size_t why_bytes);
-/* Queue pairs in RESET, and what the other side must know of them. access: of the follower's or
- * share's memory, by the other side. */
-int sl_share_remote_queues(struct sl_endpoint *endpoint, uint32_t sends,
+/* Queue pairs that are not connected, and what the other side must know of them. access: of the
+ * follower's or share's memory, by the other side. */
+int sl_share_remote_queues(struct sl_share_rdma *rdma, uint32_t sends,
 			   const uint32_t access[SL_SHARE_QUEUES],
-			   struct sl_qp *qp[SL_SHARE_QUEUES], struct sl_share_remote_end *end);
-int sl_share_remote_connect(struct sl_qp *const qp[SL_SHARE_QUEUES],
+			   struct sl_share_queue *queue[SL_SHARE_QUEUES],
+			   struct sl_share_remote_end *end);
+int sl_share_remote_connect(struct sl_share_rdma *rdma,
+			    struct sl_share_queue *const queue[SL_SHARE_QUEUES],
 			    const uint8_t peer[SL_NET_GID_BYTES],
 			    const struct sl_share_remote_end *ours,
 			    const struct sl_share_remote_end *theirs);
-void sl_share_remote_disconnect(struct sl_qp *qp[SL_SHARE_QUEUES]);
+void sl_share_remote_disconnect(struct sl_share_rdma *rdma,
+				struct sl_share_queue *queue[SL_SHARE_QUEUES]);
 /* The address of this or the other side of a connection. */
 int sl_share_remote_address(int socket, bool other, uint8_t address[SL_NET_GID_BYTES]);
 

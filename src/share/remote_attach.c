@@ -13,6 +13,68 @@
 
 enum { LINE_BYTES = 64, TRIES = 3 };
 
+/* ---- the transport ---- */
+
+/* With the address of the TCP connection, and the line that the share WRITEs to. port: of a UDP
+ * socket; 0: any. */
+static int open_transport(struct sl_follower *f, uint16_t port, struct sl_remote_error *error)
+{
+	struct sl_share_remote_follower *r = f->remote;
+	uint8_t address[SL_NET_GID_BYTES];
+	char why[SL_SHARE_WHY] = "no memory";
+	int err = sl_share_remote_address(f->socket, false, address);
+
+	if (!err && r->device[0])
+		err = sl_share_rdma_open_nic(r->device, address, 1, SL_SHARE_SENDS, &r->rdma, why,
+					     sizeof(why));
+	else if (!err)
+		err = sl_share_rdma_open_udp(address, port, 1, &r->rdma, why, sizeof(why));
+	if (err)
+		return sl_share_code(error, err, f->name, why);
+	err = r->rdma->ops->open_local(r->rdma, r, sizeof(*r), &r->self);
+	if (!err)
+		err = r->rdma->ops->expose(r->rdma, r->line, LINE_BYTES,
+					   (uint64_t)(uintptr_t)r->line, SL_ROCE_REMOTE_WRITE,
+					   &r->line_key);
+	if (err)
+		snprintf(why, sizeof(why), "its memory: %s%s", strerror(-err),
+			 r->device[0] ? "; an RDMA NIC pins it, which ulimit -l may not allow"
+				      : "");
+	return err ? sl_share_code(error, err, f->name, why) : 0;
+}
+
+static void close_transport(struct sl_follower *f)
+{
+	struct sl_share_remote_follower *r = f->remote;
+
+	if (!r->rdma)
+		return;
+	sl_share_remote_disconnect(r->rdma, r->queue);
+	sl_share_slots_fini(f);
+	if (r->self.at)
+		r->rdma->ops->close_local(r->rdma, &r->self);
+	r->rdma->ops->close(r->rdma);
+	r->rdma = NULL;
+}
+
+/* The share is on a NIC, which sends to UDP port 4791 alone, and this follower has a socket. */
+static int move_to_nic_port(struct sl_follower *f, struct sl_remote_error *error)
+{
+	int err;
+
+	close_transport(f);
+	err = open_transport(f, SL_SHARE_NIC_PORT, error);
+	if (!err) {
+		f->remote->step = SL_SHARE_BEGINS;
+		return 0;
+	}
+	return sl_share_fail(error, err, "connection",
+			     "cannot follow %s: it is on an RDMA NIC, which sends to UDP port %d "
+			     "alone, and that port cannot be had here: %s; follow it with an RDMA "
+			     "NIC (device)",
+			     f->name, SL_SHARE_NIC_PORT, strerror(-err));
+}
+
 /* ---- queue pairs ---- */
 
 static const uint32_t access_of[SL_SHARE_QUEUES] = {
@@ -47,9 +109,10 @@ static int ask(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *e
 		.key = r->line_key,
 		.at = (uint64_t)(uintptr_t)r->line,
 	};
-	sl_share_remote_disconnect(r->qp);
+	sl_share_remote_disconnect(r->rdma, r->queue);
+	r->epoch++;
 	memset(r->line, 0, sizeof(*r->line));
-	err = sl_share_remote_queues(r->endpoint, 0, access_of, r->qp, &r->ours);
+	err = sl_share_remote_queues(r->rdma, SL_SHARE_SENDS, access_of, r->queue, &r->ours);
 	if (!err)
 		err = sl_follower_say(f, SL_SHARE_FRAME_CONNECT, 0, &r->ours, sizeof(r->ours),
 				      end_ns);
@@ -67,7 +130,7 @@ static int connect_to_offer(struct sl_follower *f, const struct sl_share_remote_
 	int err = sl_share_remote_address(f->socket, true, peer);
 
 	if (!err)
-		err = sl_share_remote_connect(r->qp, peer, &r->ours, &offer->end);
+		err = sl_share_remote_connect(r->rdma, r->queue, peer, &r->ours, &offer->end);
 	if (err)
 		return err;
 	if (offer->header.generation != r->there.header.generation)
@@ -81,6 +144,7 @@ static int connect_to_offer(struct sl_follower *f, const struct sl_share_remote_
 
 static int take_offer(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error)
 {
+	const struct sl_share_rdma *rdma = f->remote->rdma;
 	struct sl_share_remote_offer offer;
 	char why[SL_SHARE_WHY] = "no queue pairs";
 	int err;
@@ -94,6 +158,8 @@ static int take_offer(struct sl_follower *f, uint64_t end_ns, struct sl_remote_e
 		return err;
 	err = check_offer(f, &offer, why, sizeof(why));
 	sl_follower_discard(f);
+	if (!err && offer.end.nic && !rdma->is_nic && rdma->ops->port(rdma) != SL_SHARE_NIC_PORT)
+		return move_to_nic_port(f, error);
 	if (!err)
 		err = connect_to_offer(f, &offer);
 	return err ? sl_share_code(error, err, f->name, why) : 0;
@@ -171,25 +237,6 @@ int sl_share_remote_attach(struct sl_follower *f, uint64_t end_ns, struct sl_rem
 
 /* ---- open and close ---- */
 
-static int make_endpoint(struct sl_follower *f, struct sl_remote_error *error)
-{
-	struct sl_share_remote_follower *r = f->remote;
-	struct sl_endpoint_memory memory = {
-		.bytes = LINE_BYTES, .access = SL_ROCE_REMOTE_WRITE, .domain = SL_SHARE_DOMAIN};
-	uint8_t address[SL_NET_GID_BYTES];
-	char why[SL_SHARE_WHY] = "no memory";
-	int err = sl_share_remote_address(f->socket, false, address);
-
-	if (!err)
-		err = sl_share_remote_endpoint(address, 0, SL_SHARE_QUEUES, &r->endpoint, why,
-					       sizeof(why));
-	if (!err) {
-		memory.at = r->line;
-		err = sl_endpoint_register(r->endpoint, &memory, &r->line_key);
-	}
-	return err ? sl_share_code(error, err, f->name, why) : 0;
-}
-
 static int prepare(struct sl_follower *f, const char *url, const struct sl_follow_options *options,
 		   uint16_t *port, struct sl_remote_error *error)
 {
@@ -207,11 +254,11 @@ static int prepare(struct sl_follower *f, const char *url, const struct sl_follo
 	if (!sl_share_remote_place(url + strlen("rdma://"), r->host, port, r->hello.name))
 		return sl_share_fail(error, -EINVAL, "request",
 				     "'%s' is no share: rdma://HOST:PORT/NAME", url);
-	if (options && options->device)
-		return sl_share_fail(error, -EOPNOTSUPP, "request",
-				     "device: followers use a UDP socket; leave out '%s', and they "
-				     "use any NIC",
-				     options->device);
+	if (options && options->device &&
+	    (size_t)snprintf(r->device, sizeof(r->device), "%s", options->device) >=
+		    sizeof(r->device))
+		return sl_share_fail(error, -EINVAL, "request",
+				     "device: '%s' is no name of an RDMA NIC", options->device);
 	return sl_share_remote_read_secret(f, options, error);
 }
 
@@ -229,7 +276,7 @@ int sl_follower_open_remote(struct sl_follower *f, const char *url,
 	if (!err)
 		err = sl_share_remote_greet(f, end_ns, error);
 	if (!err)
-		err = make_endpoint(f, error);
+		err = open_transport(f, 0, error);
 	if (!err)
 		err = sl_share_remote_attach(f, end_ns, error);
 	/* One that ends just now may still have answered. */
@@ -248,8 +295,7 @@ void sl_share_remote_leave(struct sl_follower *f)
 
 	if (!r)
 		return;
-	sl_endpoint_close(r->endpoint);
-	sl_share_slots_fini(r);
+	close_transport(f);
 	memset(r->secret, 0, sizeof(r->secret));
 	free(r->line);
 	free(r);

@@ -29,7 +29,7 @@ static int end(struct sl_follower *f, int err)
 	struct sl_share_remote_follower *r = f->remote;
 
 	r->over = err;
-	sl_share_remote_disconnect(r->qp);
+	sl_share_remote_disconnect(r->rdma, r->queue);
 	return err;
 }
 
@@ -172,11 +172,8 @@ static void read_ahead(struct sl_follower *f, uint64_t n)
 
 		if (holds(slot, k) || slot->state == SL_SHARE_READING)
 			continue;
-		if (!slot->own)
-			slot->own = malloc(f->description.data_bytes);
-		if (!slot->own)
+		if (sl_share_slot_begin(f, slot, k, 0, f->description.data_bytes, NULL))
 			return;
-		sl_share_slot_begin(f, slot, k, 0, f->description.data_bytes, slot->own);
 	}
 }
 
@@ -196,9 +193,9 @@ static bool finish(struct sl_follower *f, const struct sl_share_slot *slot)
 	return !r->failed && !r->over;
 }
 
-/* Element n in its slot, WHOLE or LOST. */
-static bool get(struct sl_follower *f, enum sl_follow_mode mode, uint64_t n, void *data,
-		struct sl_share_slot **slot)
+/* Element n in its slot, WHOLE or LOST. -EAGAIN: the queue pairs failed, or the share has gone. */
+static int get(struct sl_follower *f, enum sl_follow_mode mode, uint64_t n, void *data,
+	       struct sl_share_slot **slot)
 {
 	struct sl_share_remote_follower *r = f->remote;
 	struct sl_share_slot *s = &r->slot[n % r->depth];
@@ -206,12 +203,13 @@ static bool get(struct sl_follower *f, enum sl_follow_mode mode, uint64_t n, voi
 	*slot = s;
 	if (!holds(s, n)) {
 		if (!finish(f, s)) /* of another element, which was read ahead */
-			return false;
-		sl_share_slot_begin(f, s, n, 0, f->description.data_bytes, data);
+			return -EAGAIN;
+		if (sl_share_slot_begin(f, s, n, 0, f->description.data_bytes, data))
+			return -ENOMEM;
 	}
 	if (mode == SL_FOLLOW_EVERY)
 		read_ahead(f, n);
-	return finish(f, s);
+	return finish(f, s) ? 0 : -EAGAIN;
 }
 
 static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, void *data,
@@ -226,8 +224,11 @@ static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns
 
 		if (err)
 			return err;
-		if (!get(f, mode, n, data, &slot))
+		err = get(f, mode, n, data, &slot);
+		if (err == -EAGAIN)
 			continue; /* recover, or the end */
+		if (err)
+			return err;
 		if (slot->state == SL_SHARE_WHOLE) {
 			if (slot->ahead)
 				memcpy(data, slot->own, f->description.data_bytes);
@@ -279,7 +280,8 @@ static int fetch_once(struct sl_follower *f, uint64_t n, const struct part *part
 	struct sl_share_slot *slot = &r->slot[SL_SHARE_PART];
 	int err;
 
-	sl_share_slot_begin(f, slot, n, part->offset, part->bytes, part->into);
+	if (sl_share_slot_begin(f, slot, n, part->offset, part->bytes, part->into))
+		return -ENOMEM;
 	if (!finish(f, slot)) {
 		err = recover(f, part->end_ns);
 		return err ? err : 2;
@@ -289,6 +291,8 @@ static int fetch_once(struct sl_follower *f, uint64_t n, const struct part *part
 		return 1;
 	*element = (struct sl_follow_element){.n = n, .data = part->into, .note = slot->place.note};
 	sl_follower_limit_rows(f, &element->note);
+	if (slot->ahead)
+		memcpy(part->into, slot->own, part->bytes);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #ifndef SL_SHARE_REMOTE_FOLLOW_H
 #define SL_SHARE_REMOTE_FOLLOW_H
 
+#include "net/verbs/verbs.h"
 #include "share/follower.h"
 #include "share/remote.h"
 
@@ -17,7 +18,7 @@ enum {
 	SL_SHARE_SLOTS = 8,		  /* elements in flight */
 	SL_SHARE_PART = SL_SHARE_SLOTS,	  /* the slot of sl_follow_fetch() */
 	SL_SHARE_SLOT_BYTES = 2 << 20,	  /* of all slots: more would not stay in the cache */
-	SL_SHARE_READ_BYTES = 1 << 30,	  /* longest READ */
+	SL_SHARE_SENDS = 64,		  /* of a queue pair: READs of all slots */
 	SL_SHARE_READS_OF_SLOT = 2,	  /* that are posted at a time, besides that of its note */
 	SL_SHARE_ARRIVALS_AT_A_TIME = 64, /* that the share may send before it hears of us */
 };
@@ -32,12 +33,14 @@ enum sl_share_slot_state {
 
 struct sl_share_slot {
 	enum sl_share_slot_state state;
-	bool ahead; /* it lands in `own`, not in the caller's memory */
+	bool ahead;		     /* it lands in `own`, not in the caller's memory */
+	struct sl_share_local local; /* `own`, where a NIC reads into it */
 	uint64_t n;
 	uint64_t from, bytes, posted; /* offset in the share's memory */
 	unsigned reads;		      /* under way */
 	uint64_t look;		      /* number of the look that decides; 0: not posted yet */
 	uint8_t *to, *own;	      /* own: NULL: not needed yet */
+	uint64_t own_bytes;
 	struct sl_share_place place;
 };
 
@@ -52,12 +55,15 @@ struct sl_share_remote_follower {
 	struct sl_share_remote_hello hello;
 	char secret[SL_SHARE_SECRET];
 	char host[SL_SHARE_REMOTE_HOST];
-	struct sl_endpoint *endpoint;
+	char device[SL_VERBS_NAME_BYTES]; /* "": a UDP socket */
+	struct sl_share_rdma *rdma;
+	struct sl_share_local self; /* this structure: looks and notes land in it */
 	enum sl_share_step step;
 	unsigned tries;		/* to attach, that have failed */
 	uint64_t first_look;	/* number of the look that ends the attempt */
 	uint64_t attach_end_ns; /* when to give up, though calls have more time; 0: not attaching */
-	struct sl_qp *qp[SL_SHARE_QUEUES];
+	struct sl_share_queue *queue[SL_SHARE_QUEUES];
+	uint64_t epoch; /* of these queue pairs: their work has it in its id */
 	struct sl_share_remote_end ours;
 	struct sl_share_remote_offer there;
 	struct sl_share_remote_line *line; /* the share WRITEs here */
@@ -84,10 +90,12 @@ struct sl_share_remote_follower {
 extern const struct sl_follower_ops sl_follower_there;
 void sl_share_slots_reset(struct sl_follower *f); /* queue pairs are new, and so may the layout
 						   * of `there` be */
-void sl_share_slots_fini(struct sl_share_remote_follower *r);
-/* Begin to READ a part of element n's data, which is published, and its note. */
-void sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
-			 uint64_t offset, uint64_t bytes, void *to);
+void sl_share_slots_fini(struct sl_follower *f);
+/* Begin to READ a part of element n's data, which is published, and its note. to: NULL: ahead. Over
+ * a NIC everything is ahead: data land in memory that is registered with it. -ENOMEM: there is
+ * none. */
+int sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
+			uint64_t offset, uint64_t bytes, void *to);
 /* Post a look, unless one is under way. */
 void sl_share_look_post(struct sl_share_remote_follower *r);
 /* An element has come: the next look without an arrival is due after a short pause again. */

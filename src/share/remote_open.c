@@ -69,15 +69,19 @@ static int open_listener(const union sl_net_address *at, socklen_t bytes, char *
 
 /* UDP on the same port, so that one rule of a firewall lets both in; on another, where a program
  * has that one. */
-static int open_endpoint(struct sl_share *share, const uint8_t address[SL_NET_GID_BYTES],
-			 uint16_t port, char *why, size_t why_bytes)
+static int open_transport(struct sl_share *share, const char *device,
+			  const uint8_t address[SL_NET_GID_BYTES], uint16_t port, char *why,
+			  size_t why_bytes)
 {
 	struct sl_share_remote *r = share->remote;
-	uint32_t qps = SL_SHARE_QUEUES * share->max_peers;
-	int err = sl_share_remote_endpoint(address, port, qps, &r->endpoint, why, why_bytes);
+	uint32_t peers = share->max_peers;
+	int err;
 
+	if (device)
+		return sl_share_rdma_open_nic(device, address, peers, 1, &r->rdma, why, why_bytes);
+	err = sl_share_rdma_open_udp(address, port, peers, &r->rdma, why, why_bytes);
 	return err == -EADDRINUSE
-		       ? sl_share_remote_endpoint(address, 0, qps, &r->endpoint, why, why_bytes)
+		       ? sl_share_rdma_open_udp(address, 0, peers, &r->rdma, why, why_bytes)
 		       : err;
 }
 
@@ -115,24 +119,20 @@ static int register_memory(struct sl_share *share)
 {
 	const struct sl_share_header *h = share->memory.header;
 	struct sl_share_remote *r = share->remote;
-	struct sl_endpoint_memory region = {.at = share->memory.header,
-					    .bytes = share->memory.bytes,
-					    .has_iova = true,
-					    .access = SL_ROCE_REMOTE_READ,
-					    .domain = SL_SHARE_DOMAIN};
-	int err = sl_endpoint_register(r->endpoint, &region, &r->region_key);
+	const struct sl_share_rdma_ops *ops = r->rdma->ops;
+	uint64_t bytes = h->count * h->stride;
+	int err = ops->expose(r->rdma, share->memory.header, share->memory.bytes, 0,
+			      SL_ROCE_REMOTE_READ, &r->region_key);
 
 	r->second_key = 0;
 	r->second_bytes = 0;
 	if (err || !share->memory.second)
 		return err;
-	region.at = share->memory.data;
-	region.iova = h->data_offset;
-	region.bytes = h->count * h->stride;
-	r->second_bytes = h->data_offset + region.bytes;
-	err = sl_endpoint_register(r->endpoint, &region, &r->second_key);
+	r->second_bytes = h->data_offset + bytes;
+	err = ops->expose(r->rdma, share->memory.data, bytes, h->data_offset, SL_ROCE_REMOTE_READ,
+			  &r->second_key);
 	if (err)
-		sl_endpoint_deregister(r->endpoint, r->region_key);
+		ops->hide(r->rdma, r->region_key);
 	return err;
 }
 
@@ -142,9 +142,9 @@ void sl_share_remote_settle(struct sl_share *share)
 
 	if (!r->moved)
 		return;
-	sl_endpoint_deregister(r->endpoint, r->region_key);
+	r->rdma->ops->hide(r->rdma, r->region_key);
 	if (r->second_key)
-		sl_endpoint_deregister(r->endpoint, r->second_key);
+		r->rdma->ops->hide(r->rdma, r->second_key);
 	/* There is room: as many keys were given up. Otherwise followers are refused by theirs. */
 	if (register_memory(share))
 		r->region_key = r->second_key = 0;
@@ -170,7 +170,7 @@ void sl_share_remote_move(struct sl_share *share)
 static bool all_finished(const struct sl_share *share)
 {
 	for (const struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
-		if (peer->far && peer->far->qp[0] && !peer->far->finished)
+		if (peer->far && peer->far->queue[0] && !peer->far->finished)
 			return false;
 	return true;
 }
@@ -218,12 +218,14 @@ static int start(struct sl_share *share, const struct sl_share_options *options,
 	r->listener = open_listener(&at, bytes, why, why_bytes);
 	if (r->listener < 0)
 		return r->listener;
-	err = open_endpoint(share, address, sl_net_port(r->listener), why, why_bytes);
+	err = open_transport(share, options->device, address, sl_net_port(r->listener), why,
+			     why_bytes);
 	if (err)
 		return err;
 	err = register_memory(share);
 	if (err)
-		snprintf(why, why_bytes, "its memory: %s", strerror(-err));
+		snprintf(why, why_bytes, "its memory: %s%s", strerror(-err),
+			 options->device ? "; a NIC pins it, which ulimit -l may not allow" : "");
 	set_url(share, address, sl_net_port(r->listener));
 	return err;
 }
@@ -234,13 +236,6 @@ int sl_share_remote_open(struct sl_share *share, const struct sl_share_options *
 	pthread_condattr_t clock;
 	int err;
 
-	if (options->device) {
-		snprintf(why, why_bytes,
-			 "device: shares use a UDP socket; leave out '%s', and the share is served "
-			 "over any NIC",
-			 options->device);
-		return -EOPNOTSUPP;
-	}
 	share->remote = calloc(1, sizeof(*share->remote));
 	if (!share->remote) {
 		snprintf(why, why_bytes, "no memory");
@@ -265,7 +260,8 @@ void sl_share_remote_close(struct sl_share *share)
 
 	if (!r)
 		return;
-	sl_endpoint_close(r->endpoint);
+	if (r->rdma)
+		r->rdma->ops->close(r->rdma);
 	if (r->listener >= 0)
 		close(r->listener);
 	pthread_cond_destroy(&r->settled);

@@ -8,27 +8,29 @@
 #include "base/clock.h"
 #include "share/remote_follow.h"
 
-enum { BUDGET = 64, REAPED = 32 };
-#define LOOK	 UINT64_MAX /* id of its READ; those of slots are their numbers */
+enum { LOOK = 255 }; /* id of its READ; those of slots are their numbers */
 #define PAUSE_NS UINT64_C(10000000)
 
 /* ---- posting ---- */
 
-static bool post(struct sl_share_remote_follower *r, unsigned queue, uint64_t id, uint32_t key,
-		 uint64_t va, void *at, uint64_t bytes)
+/* Completions of queue pairs that were closed have another epoch. */
+static uint64_t work_of(const struct sl_share_remote_follower *r, unsigned id)
 {
-	const struct sl_work work = {
-		.id = id,
-		.kind = SL_ROCE_KIND_READ,
-		.piece = {{at, (uint32_t)bytes}},
-		.rkey = key,
-		.va = va,
-	};
+	return r->epoch << 8 | id;
+}
 
-	if (!sl_qp_send(r->qp[queue], &work))
+static bool post(struct sl_share_remote_follower *r, unsigned queue,
+		 const struct sl_share_work *work)
+{
+	if (!r->rdma->ops->post(r->queue[queue], work))
 		return true;
 	r->failed = SL_STATUS_FLUSHED; /* depth and lengths are right: the queue pair has failed */
 	return false;
+}
+
+static unsigned number_of(const struct sl_share_remote_follower *r, const struct sl_share_slot *s)
+{
+	return (unsigned)(s - r->slot);
 }
 
 static void post_data(struct sl_follower *f, struct sl_share_slot *slot)
@@ -36,37 +38,91 @@ static void post_data(struct sl_follower *f, struct sl_share_slot *slot)
 	struct sl_share_remote_follower *r = f->remote;
 	const struct sl_share_header *h = &r->there.header;
 	uint64_t base = h->data_offset + slot->n % h->count * h->stride + slot->from;
-	uint32_t key = h->in_second ? r->there.second_key : r->there.region_key;
+	struct sl_share_work work = {
+		.id = work_of(r, number_of(r, slot)),
+		.read = true,
+		.local = &slot->local,
+		.rkey = h->in_second ? r->there.second_key : r->there.region_key,
+	};
 
 	while (slot->posted < slot->bytes && slot->reads <= SL_SHARE_READS_OF_SLOT) {
 		uint64_t left = slot->bytes - slot->posted;
-		uint64_t bytes = left < SL_SHARE_READ_BYTES ? left : SL_SHARE_READ_BYTES;
 
-		if (!post(r, SL_SHARE_DATA, (uint64_t)(slot - r->slot), key, base + slot->posted,
-			  slot->to + slot->posted, bytes))
+		work.at = slot->to + slot->posted;
+		work.va = base + slot->posted;
+		work.bytes = left < r->rdma->read_bytes ? (uint32_t)left : r->rdma->read_bytes;
+		if (!post(r, SL_SHARE_DATA, &work))
 			return;
-		slot->posted += bytes;
+		slot->posted += work.bytes;
 		slot->reads++;
 	}
 }
 
-void sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
-			 uint64_t offset, uint64_t bytes, void *to)
+static bool post_note(struct sl_share_remote_follower *r, struct sl_share_slot *slot)
+{
+	const struct sl_share_work work = {
+		.id = work_of(r, number_of(r, slot)),
+		.read = true,
+		.local = &r->self,
+		.at = &slot->place,
+		.bytes = sizeof(slot->place),
+		.rkey = r->there.region_key,
+		.va = SL_SHARE_HEADER_BYTES +
+		      slot->n % r->there.header.count * (uint64_t)sizeof(struct sl_share_place),
+	};
+
+	return post(r, SL_SHARE_DATA, &work);
+}
+
+static void free_own(struct sl_share_remote_follower *r, struct sl_share_slot *slot)
+{
+	if (slot->local.at)
+		r->rdma->ops->close_local(r->rdma, &slot->local);
+	free(slot->own);
+	slot->own = NULL;
+	slot->own_bytes = 0;
+}
+
+/* Memory of the slot's own, of at least that size; registered, where a NIC reads into it. No READ
+ * into the slot is under way. */
+static int make_own(struct sl_share_remote_follower *r, struct sl_share_slot *slot, uint64_t bytes)
+{
+	int err = 0;
+
+	if (slot->own && slot->own_bytes >= bytes)
+		return 0;
+	free_own(r, slot);
+	bytes = bytes ? bytes : 1;
+	slot->own = malloc(bytes);
+	if (slot->own && r->rdma->is_nic)
+		err = r->rdma->ops->open_local(r->rdma, slot->own, bytes, &slot->local);
+	if (slot->own && !err) {
+		slot->own_bytes = bytes;
+		return 0;
+	}
+	free_own(r, slot);
+	return -ENOMEM;
+}
+
+int sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
+			uint64_t offset, uint64_t bytes, void *to)
 {
 	struct sl_share_remote_follower *r = f->remote;
-	uint64_t place = SL_SHARE_HEADER_BYTES +
-			 n % f->description.count * (uint64_t)sizeof(struct sl_share_place);
 
+	slot->ahead = !to || r->rdma->is_nic;
+	if (slot->ahead && make_own(r, slot, bytes)) {
+		slot->state = SL_SHARE_FREE;
+		return -ENOMEM;
+	}
 	slot->state = SL_SHARE_READING;
-	slot->ahead = to == slot->own;
 	slot->n = n;
 	slot->from = offset;
 	slot->bytes = bytes;
 	slot->posted = slot->look = 0;
-	slot->to = to;
-	slot->reads = post(r, SL_SHARE_DATA, (uint64_t)(slot - r->slot), r->there.region_key, place,
-			   &slot->place, sizeof(slot->place));
+	slot->to = slot->ahead ? slot->own : to;
+	slot->reads = post_note(r, slot);
 	post_data(f, slot);
+	return 0;
 }
 
 void sl_share_look_soon(struct sl_share_remote_follower *r)
@@ -78,10 +134,17 @@ void sl_share_look_soon(struct sl_share_remote_follower *r)
 /* What was read before it is posted can be judged by it. */
 void sl_share_look_post(struct sl_share_remote_follower *r)
 {
-	if (r->looks_posted != r->looks_done || r->failed)
-		return;
-	if (!post(r, SL_SHARE_LOOKS, LOOK, r->there.region_key,
-		  offsetof(struct sl_share_header, words), &r->words, sizeof(r->words)))
+	const struct sl_share_work work = {
+		.id = work_of(r, LOOK),
+		.read = true,
+		.local = &r->self,
+		.at = &r->words,
+		.bytes = sizeof(r->words),
+		.rkey = r->there.region_key,
+		.va = offsetof(struct sl_share_header, words),
+	};
+
+	if (r->looks_posted != r->looks_done || r->failed || !post(r, SL_SHARE_LOOKS, &work))
 		return;
 	r->looks_posted++;
 	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++)
@@ -122,21 +185,24 @@ static void looked(struct sl_follower *f)
 	judge(f);
 }
 
-static void complete(struct sl_follower *f, const struct sl_completion *done)
+static void complete(struct sl_follower *f, const struct sl_share_done *done)
 {
 	struct sl_share_remote_follower *r = f->remote;
+	unsigned id = done->id & 0xff;
 	struct sl_share_slot *slot;
 
+	if (done->id != work_of(r, id))
+		return;
 	if (done->status) {
 		if (!r->failed || r->failed == SL_STATUS_FLUSHED)
 			r->failed = done->status;
 		return;
 	}
-	if (done->id == LOOK) {
+	if (id == LOOK) {
 		looked(f);
 		return;
 	}
-	slot = &r->slot[done->id];
+	slot = &r->slot[id];
 	slot->reads--;
 	post_data(f, slot);
 	if (!slot->reads && slot->posted == slot->bytes)
@@ -154,13 +220,14 @@ static bool look_is_missing(const struct sl_share_remote_follower *r)
 bool sl_share_pump(struct sl_follower *f)
 {
 	struct sl_share_remote_follower *r = f->remote;
-	struct sl_completion done[REAPED];
-	uint64_t now = sl_clock_ns();
-	bool any = sl_endpoint_poll(r->endpoint, now, BUDGET) > 0;
-	unsigned n = sl_endpoint_reap(r->endpoint, NULL, done, REAPED);
+	struct sl_share_done done[SL_SHARE_DONE];
+	unsigned n;
+	bool any = r->rdma->ops->poll(r->rdma, sl_clock_ns(), done, &n);
 
 	for (unsigned i = 0; i < n && !r->failed; i++)
 		complete(f, &done[i]);
+	if (r->rdma->failed && !r->failed)
+		r->failed = SL_STATUS_FLUSHED;
 	if (look_is_missing(r))
 		sl_share_look_post(r);
 	if (any)
@@ -175,14 +242,15 @@ bool sl_share_pump(struct sl_follower *f)
 void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns)
 {
 	struct sl_share_remote_follower *r = f->remote;
+	const struct sl_share_rdma_ops *ops = r->rdma->ops;
 	struct pollfd fd[] = {
-		{.fd = sl_endpoint_fd(r->endpoint), .events = sl_endpoint_events(r->endpoint)},
+		{.fd = ops->fd(r->rdma), .events = ops->events(r->rdma)},
 		{.fd = f->socket, .events = POLLRDHUP},
 	};
-	uint64_t now, wake = sl_endpoint_wake(r->endpoint), ns = 0;
+	uint64_t now, wake = ops->wake(r->rdma), ns = 0;
 	struct timespec time;
 
-	if (!sl_idle_sleep(&r->idle))
+	if (!sl_idle_sleep(&r->idle) || (ops->arm(r->rdma) && sl_share_pump(f)))
 		return;
 	now = sl_clock_ns();
 	wake = end_ns < wake ? end_ns : wake;
@@ -205,15 +273,20 @@ uint64_t sl_share_known(const struct sl_follower *f)
 
 /* ---- slots ---- */
 
+static void free_slots(struct sl_share_remote_follower *r)
+{
+	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++) {
+		free_own(r, &r->slot[i]);
+		r->slot[i] = (struct sl_share_slot){0};
+	}
+}
+
 void sl_share_slots_reset(struct sl_follower *f)
 {
 	struct sl_share_remote_follower *r = f->remote;
 	uint64_t fits = SL_SHARE_SLOT_BYTES / r->there.header.data_bytes;
 
-	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++) {
-		free(r->slot[i].own);
-		r->slot[i] = (struct sl_share_slot){0};
-	}
+	free_slots(r);
 	r->depth = fits > SL_SHARE_SLOTS ? SL_SHARE_SLOTS : fits ? (unsigned)fits : 1;
 	r->looks_done = r->looks_posted;
 	r->failed = 0;
@@ -223,8 +296,7 @@ void sl_share_slots_reset(struct sl_follower *f)
 	r->published = r->claimed = r->ended_look = 0;
 }
 
-void sl_share_slots_fini(struct sl_share_remote_follower *r)
+void sl_share_slots_fini(struct sl_follower *f)
 {
-	for (unsigned i = 0; i <= SL_SHARE_SLOTS; i++)
-		free(r->slot[i].own);
+	free_slots(f->remote);
 }

@@ -15,7 +15,7 @@
 #define LOOK_AGAIN_NS UINT64_C(60000)
 #define MS	      UINT64_C(1000000)
 
-enum { BUDGET = 64, TURNS = 16 };
+enum { TURNS = 16 };
 
 /* ---- connections ---- */
 
@@ -71,7 +71,8 @@ void sl_share_remote_drop(struct sl_share *share, struct sl_share_peer *peer)
 	else
 		share->remote->strangers--;
 	set_left(share, far, 0);
-	sl_share_remote_disconnect(far->qp);
+	sl_share_remote_disconnect(share->remote->rdma, far->queue);
+	share->remote->rdma->ops->close_local(share->remote->rdma, &far->local);
 	free(far);
 	pthread_cond_broadcast(&share->remote->settled);
 }
@@ -200,6 +201,7 @@ static int offer(struct sl_share *share, struct sl_share_peer *peer,
 static int connect_peer(struct sl_share *share, struct sl_share_peer *peer)
 {
 	struct sl_share_far *far = peer->far;
+	struct sl_share_rdma *rdma = share->remote->rdma;
 	struct sl_share_remote_end ours = {.pmtu = sl_share_remote_pmtu(peer->socket)};
 	uint8_t address[SL_NET_GID_BYTES];
 	char why[SL_SHARE_WHY];
@@ -211,22 +213,39 @@ static int connect_peer(struct sl_share *share, struct sl_share_peer *peer)
 	peer->full = !peer->deaf && peer->out.offers > 0;
 	if (peer->full || peer->deaf)
 		return peer->full ? -EAGAIN : 0;
+	if (rdma->failed)
+		return refuse(share, peer, SL_SHARE_REFUSED_OTHER, "its RDMA NIC has failed");
+	if (far->end.nic && !rdma->is_nic && rdma->ops->port(rdma) != SL_SHARE_NIC_PORT)
+		return refuse(share, peer, SL_SHARE_REFUSED_OTHER,
+			      "an RDMA NIC sends to UDP port 4791 alone: let the share listen on "
+			      "port 4791");
 	set_left(share, far, 0);
 	far->writes = false;
 	far->line = (struct sl_share_remote_line){0};
-	sl_share_remote_disconnect(far->qp);
+	far->connects++;
+	sl_share_remote_disconnect(rdma, far->queue);
 	err = sl_share_remote_address(peer->socket, true, address);
+	if (!err && !far->local.at)
+		err = rdma->ops->open_local(rdma, &far->line, sizeof(far->line), &far->local);
 	if (!err)
-		err = sl_share_remote_queues(share->remote->endpoint, 1, access_of, far->qp, &ours);
+		err = sl_share_remote_queues(rdma, 1, access_of, far->queue, &ours);
 	if (!err)
-		err = sl_share_remote_connect(far->qp, address, &ours, &far->end);
+		err = sl_share_remote_connect(rdma, far->queue, address, &ours, &far->end);
 	return err ? err : offer(share, peer, &ours);
 }
 
 /* ---- arrivals ---- */
 
-static void tell(struct sl_share *share, struct sl_share_far *far)
+/* Of a WRITE to a follower: completions of queue pairs that were closed have another number. */
+static uint64_t work_of(const struct sl_share_peer *peer)
 {
+	return peer->id << 16 | (peer->far->connects & 0xffff);
+}
+
+static void tell(struct sl_share *share, struct sl_share_peer *peer)
+{
+	const struct sl_share_rdma_ops *ops = share->remote->rdma->ops;
+	struct sl_share_far *far = peer->far;
 	const struct sl_share_words *words = &share->memory.header->words;
 	struct sl_share_remote_line line = {
 		/* state first: what is published before it changes is seen. */
@@ -234,10 +253,11 @@ static void tell(struct sl_share *share, struct sl_share_far *far)
 		.published = __atomic_load_n(&words->published, __ATOMIC_ACQUIRE),
 		.generation = share->description.generation,
 	};
-	const struct sl_work work = {
-		.id = (uint64_t)(uintptr_t)far,
-		.kind = SL_ROCE_KIND_WRITE,
-		.piece = {{&far->line, offsetof(struct sl_share_remote_line, unused)}},
+	const struct sl_share_work work = {
+		.id = work_of(peer),
+		.local = &far->local,
+		.at = &far->line,
+		.bytes = offsetof(struct sl_share_remote_line, unused),
 		.rkey = far->end.key,
 		.va = far->end.at,
 	};
@@ -248,7 +268,7 @@ static void tell(struct sl_share *share, struct sl_share_far *far)
 		return;
 	line.left = far->left - 1;
 	far->line = line;
-	far->writes = !sl_qp_send(far->qp[SL_SHARE_ARRIVALS], &work);
+	far->writes = !ops->post(far->queue[SL_SHARE_ARRIVALS], &work);
 	set_left(share, far, line.left);
 }
 
@@ -256,7 +276,7 @@ static void tell_all(struct sl_share *share)
 {
 	for (struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
 		if (peer->far)
-			tell(share, peer->far);
+			tell(share, peer);
 }
 
 void sl_share_remote_turn(struct sl_share *share, bool kicked, uint64_t now)
@@ -281,7 +301,7 @@ void sl_share_remote_turn(struct sl_share *share, bool kicked, uint64_t now)
 uint64_t sl_share_remote_wake(const struct sl_share *share)
 {
 	const struct sl_share_remote *r = share->remote;
-	uint64_t wake = sl_endpoint_wake(r->endpoint);
+	uint64_t wake = r->rdma->ops->wake(r->rdma);
 
 	if (r->look_ns && r->look_ns < wake)
 		wake = r->look_ns;
@@ -295,16 +315,17 @@ uint64_t sl_share_remote_wake(const struct sl_share *share)
 	return wake;
 }
 
-static bool poll_once(struct sl_endpoint *endpoint)
+static bool poll_once(struct sl_share *share)
 {
-	struct sl_completion done[BUDGET];
-	bool any = sl_endpoint_poll(endpoint, sl_clock_ns(), BUDGET) > 0;
-	unsigned n = sl_endpoint_reap(endpoint, NULL, done, BUDGET);
+	struct sl_share_rdma *rdma = share->remote->rdma;
+	struct sl_share_done done[SL_SHARE_DONE];
+	unsigned n;
+	bool any = rdma->ops->poll(rdma, sl_clock_ns(), done, &n);
 
-	/* Of a peer that was dropped there are none: its queue pairs are gone. */
 	for (unsigned k = 0; k < n; k++)
-		if (done[k].kind == SL_COMPLETION_WRITE)
-			((struct sl_share_far *)(uintptr_t)done[k].id)->writes = false;
+		for (struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
+			if (peer->far && done[k].id == work_of(peer))
+				peer->far->writes = false;
 	return any;
 }
 
@@ -315,11 +336,11 @@ bool sl_share_remote_poll(struct sl_share *share)
 	unsigned turns = 0;
 
 	while (turns < TURNS) {
-		if (poll_once(r->endpoint)) {
+		if (poll_once(share)) {
 			sl_idle_work(&r->idle);
 			turns++;
 		} else if (sl_idle_sleep(&r->idle)) {
-			return false;
+			return r->rdma->ops->arm(r->rdma) && poll_once(share);
 		}
 	}
 	return true;
@@ -332,10 +353,10 @@ static int set_arrivals(struct sl_share *share, struct sl_share_peer *peer)
 	struct sl_share_far *far = peer->far;
 	uint64_t left = peer->in.head.value;
 
-	if (peer->in.head.bytes || !far->qp[SL_SHARE_ARRIVALS])
+	if (peer->in.head.bytes || !far->queue[SL_SHARE_ARRIVALS])
 		return -EPROTO;
 	set_left(share, far, left < SL_SHARE_MOST_ARRIVALS ? left : SL_SHARE_MOST_ARRIVALS);
-	tell(share, far);
+	tell(share, peer);
 	/* An element that came before the writer saw this follower, and after tell() looked. */
 	share->remote->look_ns = sl_clock_ns() + LOOK_AGAIN_NS;
 	return 0;

@@ -245,7 +245,8 @@ static void lap(uint64_t count, enum sl_follow_mode mode, uint64_t words)
 	sl_share_close(w.share);
 }
 
-enum { WORDS = SANITIZED ? 200000 : 1000000 };
+/* Few: writer and reader are one core each, and tests beside this one want them, too. */
+enum { WORDS = SANITIZED ? 60000 : 200000 };
 
 /* The writer goes round its ring while elements are read from it. */
 static void test_the_writer_laps(void **state)
@@ -305,8 +306,8 @@ static bool completes(struct sl_follower *f, struct sl_completion *done)
 	uint64_t end_ns = sl_share_end_ns(5000);
 
 	while (sl_share_left_ms(end_ns)) {
-		sl_endpoint_poll(f->remote->endpoint, sl_clock_ns(), 64);
-		if (sl_endpoint_reap(f->remote->endpoint, NULL, done, 1))
+		sl_endpoint_poll(sl_share_rdma_endpoint(f->remote->rdma), sl_clock_ns(), 64);
+		if (sl_endpoint_reap(sl_share_rdma_endpoint(f->remote->rdma), NULL, done, 1))
 			return true;
 		usleep(100);
 	}
@@ -329,7 +330,7 @@ static void test_followers_cannot_write(void **state)
 					     .va = 4096};
 		struct sl_completion done;
 
-		assert_int_equal(sl_qp_send(f->remote->qp[queue], &work), 0);
+		assert_int_equal(sl_qp_send((struct sl_qp *)f->remote->queue[queue], &work), 0);
 		assert_true(completes(f, &done));
 		if (queue != SL_SHARE_ARRIVALS) /* nothing answers a UC WRITE */
 			assert_true(done.status == SL_STATUS_REMOTE_ACCESS ||
@@ -451,9 +452,10 @@ static void test_names_and_places(void **state)
 	options.listen = url;
 	assert_int_equal(sl_share_open("twice", &options, &other, &error), -EADDRINUSE);
 	options.listen = "127.0.0.1:0";
-	options.device = "mlx5_0";
-	assert_int_equal(sl_share_open("device", &options, &other, &error), -EOPNOTSUPP);
-	assert_non_null(strstr(error.message, "mlx5_0"));
+	options.device = "no_such_nic";
+	assert_true(sl_share_open("device", &options, &other, &error) < 0);
+	assert_non_null(strstr(error.message, "cannot open the share 'device': "));
+	assert_true(strstr(error.message, "no_such_nic") || strstr(error.message, "libibverbs"));
 	snprintf(url, sizeof(url), "rdma://127.0.0.1:%u/there", far_port(share));
 	assert_int_equal(sl_follow_open(url, NULL, &f, &error), -ENOENT);
 	assert_non_null(strstr(error.message, "no share is called 'there'"));

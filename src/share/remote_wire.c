@@ -10,6 +10,8 @@
 #include "roce/psn.h"
 #include "roce/roce.h"
 
+enum { MOST_READS = 255 };
+
 #define SHARES "share" /* in the terms of a proof, where plans have the name of a link */
 
 static int because(char *why, size_t bytes, const char *what)
@@ -45,7 +47,7 @@ static bool queues_are_right(const struct sl_share_remote_end *end)
 static bool end_is_right(const struct sl_share_remote_end *end, bool follower)
 {
 	return queues_are_right(end) && end->port && end->port <= UINT16_MAX &&
-	       sl_roce_pmtu_valid(end->pmtu) &&
+	       sl_roce_pmtu_valid(end->pmtu) && end->nic <= 1 && end->reads <= MOST_READS &&
 	       (!follower || end->at <= UINT64_MAX - sizeof(struct sl_share_remote_line));
 }
 

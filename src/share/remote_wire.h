@@ -16,6 +16,7 @@
  *
  *            CONNECT may come again: after a resize, and when the path has failed. It makes new
  *            queue pairs each time.
+ * NICs:      either side may be on one; it sends to UDP port 4791 alone, and says so.
  * Queues:    three between a share and a follower. DATA and LOOKS are RC and carry READs of the
  *            follower: notes and data; and the line of words that change. ARRIVALS is UC and
  *            carries WRITEs of the share into one line of the follower.
@@ -55,12 +56,13 @@ struct sl_share_remote_hello {
 
 struct sl_share_remote_end { /* one side's queue pairs */
 	uint32_t qpn[SL_SHARE_QUEUES], psn[SL_SHARE_QUEUES];
-	uint32_t port; /* UDP; its address is that of the TCP connection */
-	uint32_t pmtu; /* the largest that its path takes */
-	uint32_t key;  /* follower: of its line ... */
-	uint32_t zero;
-	uint64_t at; /* ... and where that is */
-	uint64_t unused[2];
+	uint32_t port;	/* UDP; its address is that of the TCP connection */
+	uint32_t pmtu;	/* the largest that its path takes */
+	uint32_t key;	/* follower: of its line ... */
+	uint32_t nic;	/* 1: it sends to UDP port 4791 alone */
+	uint64_t at;	/* ... and where that is */
+	uint64_t reads; /* in flight on a queue pair, either way; 0: 16 */
+	uint64_t unused;
 };
 
 struct sl_share_remote_offer {

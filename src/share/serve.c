@@ -11,8 +11,8 @@
 #include "share/remote.h"
 
 enum {
-	/* Entries of poll before those of peers: listener and kick, listener and endpoint for other
-	 * hosts. */
+	/* Entries of poll before those of peers: listener and kick; for other hosts listener and
+	 * transport. */
 	FIRST_PEERS = 4,
 	MOST_ANSWERS = 1000, /* that wait for a peer: until it reads, it asks nothing more */
 	PAUSE_MS = 100,	     /* without a free descriptor no connection can be accepted */
@@ -258,8 +258,8 @@ static unsigned prepare(struct sl_share *share, struct pollfd *entry)
 	entry[2] = (struct pollfd){.fd = r && !r->pauses ? r->listener : -1, .events = POLLIN};
 	entry[3] = (struct pollfd){.fd = -1};
 	if (r)
-		entry[3] = (struct pollfd){.fd = sl_endpoint_fd(r->endpoint),
-					   .events = sl_endpoint_events(r->endpoint)};
+		entry[3] = (struct pollfd){.fd = r->rdma->ops->fd(r->rdma),
+					   .events = r->rdma->ops->events(r->rdma)};
 	for (const struct sl_share_peer *peer = share->peer; peer; peer = peer->next) {
 		bool sends = peer->out.first || peer->full;
 

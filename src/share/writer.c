@@ -98,7 +98,7 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 		return sl_share_fail(
 			error, -EINVAL, "request",
 			"'%s' is no name of a share: 1 to %d of A-Z a-z 0-9 . _ -, and "
-			"no dot at the beginning",
+			"no '.' or '-' at the beginning",
 			name, SL_REGISTRY_NAME - 1);
 	name = sl_share_name_of(name);
 	share = calloc(1, sizeof(*share));

@@ -169,7 +169,8 @@ static const char *take_name(struct parser *p)
 	if (sl_registry_name_is_valid(to))
 		return keep_text(p, to);
 	wrong(p,
-	      "to: '%.70s' is no name: 1 to 63 of A-Z a-z 0-9 . _ -, and no dot at the beginning",
+	      "to: '%.70s' is no name: 1 to 63 of A-Z a-z 0-9 . _ -, and no '.' or '-' at the "
+	      "beginning",
 	      to);
 	return "";
 }

@@ -44,6 +44,8 @@ def follow(serving, port_file, shell, commands):
     if not until(lambda: (json.loads(ask(f"{api}/sessions/jungfrau"))["status"] or {}).get("frames", {}).get("settled", 0) > 100):
         problems.append("no frames came")
     ask(f"{api}/sessions/jungfrau/pause", {})
+    if not until(lambda: json.loads(ask(f"{api}/sessions/jungfrau"))["state"] == "paused"):
+        problems.append("it does not pause")
     listed = shell(commands[0])
     if not re.search(r"^jungfrau +paused +\d+ +\d+ .*jungfrau\.yaml$", listed.stdout, re.M):
         problems.append(listed.stdout + listed.stderr)

@@ -320,7 +320,7 @@ def check_look_back(out, installed):
     env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
     installed.ran += extract.blocks(page, "sh")
     done = run("/bin/sh", "-e", "-c", "\n".join(extract.blocks(page, "sh")), folder=installed.folder, env=env)
-    wanted = [r"^last.nxs: frames \d+ to \d+, [12]\.\d+ s: rows about", r"^around.nxs: frames 140 to 160, .* 21 frames, 21 images",
+    wanted = [r"^last.nxs: frames \d+ to \d+, [12]\.\d+ s: rows about", r"^around.nxs: frames 240 to 260, .* 21 frames, 21 images",
               r"^look: ended.*intact", r"^end.nxs: frames"]
     missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
     out.case("look-back.md: its commands do as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]

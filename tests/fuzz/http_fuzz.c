@@ -1,11 +1,12 @@
 /* http_fuzz.c - any bytes as what a client of the service sends: a request target by the routes of
- * the service, a query by its tables, Host and Origin headers, a file of tokens. What is taken has
- * the form that handlers rely on. */
+ * the service, a query by its tables, Host and Origin headers, a whole head, a file of tokens. What
+ * is taken has the form that handlers rely on. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/http/fields.h"
 #include "service/http/target.h"
 #include "service/http/tokens.h"
 #include "service/parts.h"
@@ -75,6 +76,35 @@ static void header(const char *text)
 	sl_http_same_origin(text, "localhost:8765");
 }
 
+/* Cut as libmicrohttpd does: a name ends at ':', a value at the end of its line or at a zero. */
+static void head(char *text, size_t size)
+{
+	struct sl_http_field field[SL_HTTP_FIELDS];
+	size_t n = 0, at = 0;
+
+	while (at < size && n < SL_HTTP_FIELDS) {
+		char *line = text + at, *end = memchr(line, '\n', size - at), *colon;
+		size_t bytes = end ? (size_t)(end - line) : size - at;
+
+		at += bytes + 1;
+		colon = memchr(line, ':', bytes);
+		if (!colon)
+			continue;
+		*colon = 0;
+		if (end)
+			*end = 0;
+		field[n].name = line;
+		field[n].name_bytes = strlen(line);
+		field[n].value = colon + 1;
+		field[n++].value_bytes = strnlen(colon + 1, bytes - (size_t)(colon + 1 - line));
+	}
+	sl_http_head_problem(field, n, text, size);
+	if (sl_http_fields_problem(field, n, false))
+		return;
+	for (size_t i = 0; i < n; i++)
+		check(field[i].name_bytes && !memchr(field[i].value, '\r', field[i].value_bytes));
+}
+
 static void tokens(char *text)
 {
 	static struct sl_tokens t;
@@ -106,6 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size - 1] = 0;
 	if (data[0] == 'h')
 		header(text);
+	else if (data[0] == 'f')
+		head(text, size - 1);
 	else if (data[0] == 't')
 		tokens(text);
 	else

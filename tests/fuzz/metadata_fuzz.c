@@ -44,6 +44,8 @@ static void look_at_change(const char *key, const char *value)
 		return;
 	}
 	check(sl_metadata_is_key(name) && strlen(text) < sizeof(text));
+	for (const char *c = text; *c; c++)
+		check((unsigned char)*c >= 0x20 || *c == '\n' || *c == '\t');
 	check(!sl_metadata_check(&section, key, text, &same, again, why, sizeof(why)));
 	check(!strcmp(text, again) && !strcmp(name, same));
 	section.table.n = 0;

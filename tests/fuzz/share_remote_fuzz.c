@@ -42,6 +42,7 @@ static void check_end(const struct sl_share_remote_end *end)
 		require(end->qpn[i] > 1 && end->qpn[i] < 0xffffff && end->psn[i] <= 0xffffff);
 	require(end->port && end->port <= 65535);
 	require(end->pmtu >= 256 && end->pmtu <= 4096);
+	require(end->nic <= 1 && end->reads <= 255);
 }
 
 static void try_end(const void *payload, size_t size)

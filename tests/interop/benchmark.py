@@ -1,6 +1,8 @@
 """benchmark.py - the benchmark that runs in a guest: every row is there, and what is ours loses nothing. How fast anything
 is, no test asks."""
 
+import json
+
 import rates
 from peers import check, equal
 
@@ -29,5 +31,22 @@ def all_whole(guest):
         rates.remove(guest)
 
 
+SHARES = ("sluice/verbs/fetch/4096", "sluice/verbs/follow/262144", "sluice/verbs/view")
+
+
+def shares(guest):
+    rates.prepare(guest)
+    try:
+        for name in SHARES:
+            guest.must(f"SLUICE_RUN_DIR=/tmp/shares sluice bench share --rounds 1 --seconds {SECONDS} --only {name} --address {rates.RECEIVER} "
+                       "--json /tmp/share.json", rates.TIMEOUT_S)
+            said = json.loads(guest.pull("/tmp/share.json"))
+            check(said["rows"] and not said["left_out"], f"{name}: {said['left_out']}")
+            check(all(row["value"] > 0 for row in said["rows"]), f"{name}: {said['rows']}")
+    finally:
+        rates.remove(guest)
+
+
 def cases(ends):
+    yield "benchmark: shares on Soft-RoCE are followed", lambda: shares(ends.lab.guest)
     yield "benchmark: Soft-RoCE and our links are measured in turn, ours lose nothing", lambda: all_whole(ends.lab.guest)

@@ -22,6 +22,7 @@ import nvmeof
 import peers
 import programs
 import rates
+import shares
 import transfer
 from harness import Failed, Skipped
 
@@ -31,14 +32,14 @@ import tap  # noqa: E402  (found through the line above)
 
 BOOTS = 3  # QEMU's emulation of two processors stumbles now and then, before anything of ours runs
 MOST_AGAIN = 3  # second tries are for cases that the host stood still in
-BRIEFLY = ("RC, IPv4", "RC, IPv4, SEND", "a message per module")
+BRIEFLY = ("RC, IPv4", "RC, IPv4, SEND", "a message per module", "every element")
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel", choices=list(image.KERNELS), default="6.1")
-    parser.add_argument("--guest-programs", type=pathlib.Path, required=True, help="where agent and peer-verbs are")
-    parser.add_argument("--user-programs", type=pathlib.Path, required=True, help="where peer-user is")
+    parser.add_argument("--guest-programs", type=pathlib.Path, required=True, help="where agent, peer-verbs and peer-share are")
+    parser.add_argument("--user-programs", type=pathlib.Path, required=True, help="where peer-user and peer-share are")
     parser.add_argument("--guest-sluice", type=pathlib.Path, required=True, help="the program, for the guest")
     parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program, for this side")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where unpacked kernels are kept")
@@ -94,6 +95,9 @@ def all_cases(ends, ways, arguments):
             # Experiments take long under emulation: other kernels than the first run some.
             if arguments.kernel == next(iter(image.KERNELS)) or name.endswith(BRIEFLY):
                 yield name, function
+        for name, function in shares.cases(ends, arguments.user_programs / "peer-share"):
+            if arguments.kernel == next(iter(image.KERNELS)) or name.endswith(BRIEFLY):
+                yield name, function
         if arguments.kernel == next(iter(image.KERNELS)):
             yield from benchmark.cases(ends)
             yield from nvmeof.cases(ends)
@@ -125,7 +129,7 @@ def main():
     arguments = parse_arguments()
     writer = tap.Writer()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="interop-"))
-    programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
+    programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs", "peer-share")}
     try:
         programs |= rates.programs(arguments.guest_sluice.parent, image.find)
         programs |= nvmeof.programs(arguments.guest_sluice.parent, image.find)

@@ -23,8 +23,8 @@ struct fake_mr *fake_region[FAKE_REGIONS];
 
 static struct fake_device *devices;
 static struct fake_context *contexts;
-static unsigned objects;
-static uint32_t next_qpn = 16, next_key = 1;
+static _Atomic unsigned objects;
+static _Atomic uint32_t next_qpn = 16, next_key = 1;
 static char fail_call[64];
 static int fail_error;
 
@@ -109,6 +109,19 @@ void fake_verbs_set_active(const char *device, bool active)
 					.element.port_num = 1};
 
 	d->active = active;
+	for (struct fake_context *c = contexts; c; c = c->next)
+		if (c->base.device == &d->base)
+			fake_tell(&c->base, &event);
+}
+
+void fake_verbs_break(const char *device)
+{
+	struct fake_device *d = device_of(device);
+	struct ibv_async_event event = {.event_type = IBV_EVENT_DEVICE_FATAL};
+
+	fake_lock();
+	d->broken = true;
+	fake_unlock();
 	for (struct fake_context *c = contexts; c; c = c->next)
 		if (c->base.device == &d->base)
 			fake_tell(&c->base, &event);
@@ -220,8 +233,12 @@ int ibv_close_device(struct ibv_context *context)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	*attr = (struct ibv_device_attr){
-		.max_qp_wr = 4096, .max_cqe = 65536, .phys_port_cnt = 1, .max_sge = 1};
+	*attr = (struct ibv_device_attr){.max_qp_wr = 4096,
+					 .max_cqe = 65536,
+					 .phys_port_cnt = 1,
+					 .max_sge = 1,
+					 .max_qp_rd_atom = 16,
+					 .max_qp_init_rd_atom = 8};
 	return 0;
 }
 
@@ -453,12 +470,17 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	const struct fake_device *d = (struct fake_device *)pd->context->device;
 	struct fake_qp *qp = make(__func__, sizeof(*qp));
-	unsigned i = 0;
+	bool kept = false;
 
-	while (i < FAKE_QUEUES && fake_queue[i])
-		i++;
-	if (!qp || i == FAKE_QUEUES || attr->cap.max_recv_wr > 4096) {
+	if (qp && d->broken) {
+		drop(qp);
+		errno = EIO;
+		return NULL;
+	}
+
+	if (!qp || attr->cap.max_recv_wr > 4096) {
 		if (qp)
 			drop(qp);
 		errno = errno ? errno : ENOMEM;
@@ -477,8 +499,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		fake_die("out of memory");
 	((struct fake_pd *)pd)->children++;
 	fake_lock();
-	fake_queue[i] = qp;
+	for (unsigned i = 0; i < FAKE_QUEUES && !kept; i++)
+		if (!fake_queue[i]) {
+			fake_queue[i] = qp;
+			kept = true;
+		}
 	fake_unlock();
+	if (!kept)
+		fake_die("too many queue pairs");
 	return &qp->base;
 }
 
@@ -527,6 +555,7 @@ static int to_receive(struct fake_qp *qp, const struct ibv_qp_attr *attr)
 	qp->attr.ah_attr = *to;
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->attr.dest_qp_num = attr->dest_qp_num;
+	qp->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	return 0;
 }
 
@@ -546,6 +575,7 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RTS) {
 		qp->psn = attr->sq_psn;
 		qp->attr.rnr_retry = attr->rnr_retry;
+		qp->attr.max_rd_atomic = attr->max_rd_atomic;
 	}
 	if (attr->qp_state == IBV_QPS_RESET)
 		qp->posted = qp->done = qp->retired = qp->offered = qp->taken = 0;

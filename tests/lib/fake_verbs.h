@@ -18,7 +18,9 @@
 void fake_verbs_add(const char *device, const char *address);
 void fake_verbs_set_mtu(const char *device, uint16_t pmtu);
 void fake_verbs_set_active(const char *device, bool active); /* tells who listens */
-void fake_verbs_forget(void);				     /* all devices; none may be open */
+/* It fails, as one that is pulled out: no request completes any longer, no queue can be made. */
+void fake_verbs_break(const char *device);
+void fake_verbs_forget(void); /* all devices; none may be open */
 
 /* UC packets that get lost, by the number of the queue they go to; NULL: none. */
 void fake_verbs_lose(bool (*lose)(void *arg, uint32_t qpn, uint32_t psn), void *arg);

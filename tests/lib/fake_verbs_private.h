@@ -14,7 +14,7 @@ struct fake_device {
 	union ibv_gid gid[FAKE_GIDS];
 	unsigned gids;
 	enum ibv_mtu mtu;
-	bool active;
+	bool active, broken;
 	struct fake_device *next;
 };
 

@@ -67,12 +67,18 @@ static void push(struct ibv_cq *base, const struct ibv_wc *wc)
 		fake_die("a completion channel is full");
 }
 
+static bool is_read(const struct fake_send *s)
+{
+	return s->wr.opcode == IBV_WR_RDMA_READ;
+}
+
 static void complete_send(struct fake_qp *qp, const struct fake_send *send,
 			  enum ibv_wc_status status)
 {
 	struct ibv_wc wc = {.wr_id = send->wr.wr_id, .status = status, .qp_num = qp->base.qp_num};
 
-	wc.opcode = send->wr.opcode == IBV_WR_SEND || send->wr.opcode == IBV_WR_SEND_WITH_IMM
+	wc.opcode = is_read(send) ? IBV_WC_RDMA_READ
+		    : send->wr.opcode == IBV_WR_SEND || send->wr.opcode == IBV_WR_SEND_WITH_IMM
 			    ? IBV_WC_SEND
 			    : IBV_WC_RDMA_WRITE;
 	if (status != IBV_WC_SUCCESS)
@@ -124,7 +130,7 @@ static bool has_immediate(const struct fake_send *s)
 	return s->wr.opcode == IBV_WR_SEND_WITH_IMM || s->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Where its payload goes; NULL with *status when the responder refuses. */
+/* Where its payload goes, or comes from; NULL with *status when the responder refuses. */
 static uint8_t *target_of(struct fake_qp *peer, const struct fake_send *s,
 			  enum ibv_wc_status *status)
 {
@@ -135,14 +141,44 @@ static uint8_t *target_of(struct fake_qp *peer, const struct fake_send *s,
 		*status = IBV_WC_REM_INV_REQ_ERR;
 		return NULL;
 	}
+	if (is_read(s)) {
+		to = reach(peer->base.pd, s->wr.wr.rdma.rkey, s->wr.wr.rdma.remote_addr,
+			   s->sge.length, IBV_ACCESS_REMOTE_READ);
+		if (!to || !(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ))
+			*status = IBV_WC_REM_ACCESS_ERR;
+		return *status == IBV_WC_SUCCESS ? to : NULL;
+	}
 	to = is_send(s) ? reach(peer->base.pd, r->sge.lkey, r->sge.addr, s->sge.length,
 				IBV_ACCESS_LOCAL_WRITE)
 			: reach(peer->base.pd, s->wr.wr.rdma.rkey, s->wr.wr.rdma.remote_addr,
 				s->sge.length, IBV_ACCESS_REMOTE_WRITE);
-	if (!to || !(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+	if (!to || (!is_send(s) && !(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)))
 		*status = IBV_WC_REM_ACCESS_ERR;
 	return *status == IBV_WC_SUCCESS ? to : NULL;
 }
+
+/* A NIC reads and writes memory while programs use it: to ThreadSanitizer that is no access. */
+#if defined(__SANITIZE_THREAD__)
+#define SANITIZED_THREADS 1
+#elif defined(__has_feature)
+#define SANITIZED_THREADS __has_feature(thread_sanitizer)
+#else
+#define SANITIZED_THREADS 0
+#endif
+
+#if SANITIZED_THREADS
+__attribute__((no_sanitize_thread)) static void copy(uint8_t *to, const uint8_t *from,
+						     uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		((volatile uint8_t *)to)[i] = ((const volatile uint8_t *)from)[i];
+}
+#else
+static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+#endif
 
 /* A word arrives at once, as credits need it; of more, nobody may know what is there. */
 static void put(uint8_t *to, const uint8_t *from, uint32_t bytes)
@@ -150,10 +186,10 @@ static void put(uint8_t *to, const uint8_t *from, uint32_t bytes)
 	uint64_t word;
 
 	if (bytes != sizeof(word) || (uintptr_t)to % sizeof(word)) {
-		memcpy(to, from, bytes);
+		copy(to, from, bytes);
 		return;
 	}
-	memcpy(&word, from, sizeof(word));
+	copy((uint8_t *)&word, from, sizeof(word));
 	atomic_store_explicit((_Atomic uint64_t *)(void *)to, word, memory_order_release);
 }
 
@@ -207,6 +243,21 @@ static void refuse(struct fake_qp *qp, struct fake_qp *peer, const struct fake_s
 	fake_tell(peer->base.context, &event);
 }
 
+/* Answers are as reliable as requests. */
+static void fetch(struct fake_qp *qp, const struct fake_qp *peer, const struct fake_send *s,
+		  const uint8_t *from)
+{
+	uint8_t *to =
+		reach(qp->base.pd, s->sge.lkey, s->sge.addr, s->sge.length, IBV_ACCESS_LOCAL_WRITE);
+
+	if (!to)
+		fake_die("a READ would land in memory that may not be written");
+	if (qp->base.qp_type != IBV_QPT_RC || !qp->attr.max_rd_atomic ||
+	    qp->attr.max_rd_atomic > peer->attr.max_dest_rd_atomic)
+		fake_die("a READ that the other end has no room for");
+	put(to, from, s->sge.length);
+}
+
 /* The oldest request; false: it has to wait. */
 static bool carry_out(struct fake_qp *qp)
 {
@@ -237,17 +288,25 @@ static bool carry_out(struct fake_qp *qp)
 		refuse(qp, peer, s, status);
 		return false;
 	}
-	if (carry(qp, s, from, to) && to && (is_send(s) || has_immediate(s)))
+	if (is_read(s) && to)
+		fetch(qp, peer, s, to);
+	else if (carry(qp, s, from, to) && to && (is_send(s) || has_immediate(s)))
 		raise_event(peer, s);
 	complete_send(qp, s, IBV_WC_SUCCESS);
 	return true;
+}
+
+static bool is_broken(const struct fake_qp *qp)
+{
+	return ((const struct fake_device *)qp->base.context->device)->broken;
 }
 
 static void work(void)
 {
 	for (unsigned i = 0; i < FAKE_QUEUES; i++)
 		while (fake_queue[i] && fake_queue[i]->base.state == IBV_QPS_RTS &&
-		       fake_queue[i]->done != fake_queue[i]->posted && carry_out(fake_queue[i]))
+		       !is_broken(fake_queue[i]) && fake_queue[i]->done != fake_queue[i]->posted &&
+		       carry_out(fake_queue[i]))
 			;
 }
 

@@ -37,7 +37,7 @@
 #define GROUPS (CREWS * SHARE)
 #define B(k) ((k) % BUFFERS)
 #define TURN(k) ((k) + 1)
-#ifdef BREAK_ONE_SCRATCH
+#if defined(BREAK_ONE_SCRATCH) && BUFFERS >= CREWS /* with fewer there is one scratch anyway */
 #define S(k) ((k) % CREWS)
 #else
 #define S(k) B(k)

@@ -47,6 +47,7 @@ class Model:
         head = self.text[:self.text.index("*/")]
         entries = re.split(r"\n \* (?=invariant|config|break|known)", head)[1:]
         self.invariants, self.configs, self.broken, self.known = {}, [], {}, {}
+        self.found = {}  # states by config, of the searches so far
         for entry in entries:
             kind, rest = entry.split(None, 1)
             name, _, text = rest.partition(":")
@@ -131,6 +132,7 @@ def check_configs(out, model):
     never = None
     for config in model.configs:
         search = Search(model, config, "-O2")
+        model.found[tuple(config)] = search.states()
         out.case(f"holds, {' '.join(config)}: {search.states()} states",
                  [*search.incomplete(), *search.trail[-60:]])
         never = search.unreached() if never is None else never & search.unreached()
@@ -138,9 +140,9 @@ def check_configs(out, model):
 
 
 def find(model, option):
-    """Search one variant in the model's sizes, until one shows an error."""
+    """Search one variant in the model's sizes, the quickest first, until one shows an error."""
     search = None
-    for config in model.configs:
+    for config in sorted(model.configs, key=lambda config: model.found.get(tuple(config), 0)):
         search = Search(model, [*config, f"-D{option}"], "-O0")
         if search.problems or search.error():
             break

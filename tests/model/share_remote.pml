@@ -32,6 +32,8 @@
  * break NO_CLAIM_FENCE: WHOLE      data may be visible before `claimed` is
  * break NO_RELEASE: WHOLE/OVERTAKEN  `published` may be visible before data are
  * break NO_SETTLE: WHOLE           the writer goes on in the same memory before the key is given up
+ * break OLD_COMPLETION: WHOLE    completions of queue pairs that were closed count (a NIC may bring them
+ *                                late; work_of() of src/share/remote_read.c tells them apart)
  * break DONE_LATE: OVERTAKEN       `published` may be visible before `done` is
  * break END_AT_ONCE: COUNTED       the look that sees the end is the last one
  * break STATE_EARLY: COUNTED       the end may be visible before the last `published` is
@@ -288,6 +290,9 @@ inline finish_look()
 inline attach()
 {
 	d_step {
+#ifdef BREAK_OLD_COMPLETION
+		old = reading;
+#endif
 		reading = false;
 		has_read = false;
 		look_out = false;
@@ -314,6 +319,9 @@ active proctype follower()
 #ifdef BREAK_NO_PACKET_FENCE
 	byte early;
 #endif
+#ifdef BREAK_OLD_COMPLETION
+	bool old; /* a READ of the data was under way when its queue pair was closed */
+#endif
 
 	d_step { has_key[0] = true; opened = true }; /* sl_follow_open(): before the first element */
 	do
@@ -339,6 +347,9 @@ active proctype follower()
 	:: d_step { look_out && has_key[g] -> state = memory[STATE(g)]; had_state = true }
 	:: look_out && had_claimed && had_published && had_state -> finish_look()
 	:: (reading || look_out) && !has_key[g] -> attach()
+#ifdef BREAK_OLD_COMPLETION
+	:: d_step { old && reading -> had_a = true; had_b = true; old = false }
+#endif
 	:: over && !reading && !has_read && !(p > next && p > first[g]) -> break
 	od;
 	assert(!COUNTED || after == ELEMENTS)

@@ -254,6 +254,15 @@ def shares(folder):
         check("crowd" not in name or rows[f"{name}/p50"]["missed"] >= 0, f"{name}: says what was missed")
 
 
+@case("shares on an RDMA NIC are measured, or left out with the reason")
+def share_nics(folder):
+    for name in ("sluice/verbs/fetch/4096", "sluice/verbs/follow/262144", "sluice/verbs/view", "sluice/verbs/answer"):
+        result = measure(folder, name, what="share")
+        check(result["rows"] or "RDMA" in result["left_out"][name] or "libibverbs" in result["left_out"][name], f"{name}: {result}")
+    result = measure(folder, "sluice/verbs/fetch/1", "--address", "192.0.2.7", what="share")
+    check(not result["rows"] and result["left_out"]["sluice/verbs/fetch/1"], "no NIC has this address")
+
+
 @case("tools/bench_shares.py makes tables of what was measured, with the range of every figure")
 def share_tables(folder):
     file = folder / "share.json"

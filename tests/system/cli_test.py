@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """cli_test.py - the command line: help everywhere, clear words for what is not understood, overrides, list, doctor."""
+# with sanitizers in check-long
 
 import re
 

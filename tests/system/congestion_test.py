@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """congestion_test.py - two front ends into one receiver behind a slow port: with ECN they are throttled and nothing is
 lost; without it, packets are."""
+# with sanitizers in check-long
 
 import os
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """demo_test.py - the example that users run first, shortened: detector to NeXus file, with nothing lost, and everything
 that the file promises in it. Also under the guard that aborts when a data thread allocates, locks or logs."""
+# with sanitizers in check-long
 
 import atexit
 import pathlib

@@ -53,6 +53,7 @@ def status(cpus="0-15", capabilities=NO_CAPABILITIES):
 
 def host(folder, changes):
     """The good machine with these files changed; None takes one away."""
+# with sanitizers in check-long
     number = len(list(folder.glob("root-*")))
     root = folder / f"root-{number}"
     for path, text in {**GOOD, **changes}.items():

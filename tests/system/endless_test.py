@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """endless_test.py - runs without an end of their own (detector.frames: 0): a stop is how they end, and no reason to complain.
 Native detectors that fall silent are waited for."""
+# with sanitizers in check-long
 
 import signal
 import time

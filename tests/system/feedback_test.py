@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """feedback_test.py - decisions go back: each event has exactly one answer, and who does not get that says so."""
+# with sanitizers in check-long
 
 import re
 import socket

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """frontend_test.py - examples/frontend.py, a front end that shares nothing with ours, does what docs/how-to/connect.md says."""
+# with sanitizers in check-long
 
 import argparse
 import contextlib

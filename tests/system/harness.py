@@ -15,6 +15,7 @@ logs (absent in builds with a sanitizer); SLUICE_SANITIZER, set in builds that a
 import contextlib
 import copy
 import ctypes
+import faulthandler
 import json
 import os
 import pathlib
@@ -37,6 +38,7 @@ SLUICE = os.environ.get("SLUICE", str(ROOT / "build/sluice"))
 GUARDED = os.environ.get("SLUICE_GUARDED")
 SLOW = bool(os.environ.get("SLUICE_SANITIZER"))
 TIMEOUT_S = 240 if SLOW else 90  # of anything that ends by itself; far above what it takes
+HANGS_S = 1150 if SLOW else 285  # tools/check.py kills a test file soon after that
 CONTROL_PORT = 47910  # free on our addresses
 ROCE_PORT = 4791
 
@@ -119,6 +121,7 @@ def main():
     if not os.access(SLUICE, os.X_OK):
         print(f"Bail out! no program at {SLUICE}: build it, or set SLUICE")
         sys.exit(1)
+    faulthandler.dump_traceback_later(HANGS_S)  # to stderr: where it waits
     for name, function in CASES:
         if match in name:
             run_case(writer, name, function)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """image_test.py - images of live runs out of a process of their own: its pixels are those of the share, whatever region and bin; it says how
 old they are; it may be killed, stopped and asked nonsense, and the run does not notice. Sessions with --live have a share and pictures."""
+# with sanitizers in check-long
 
 import contextlib
 import http.client

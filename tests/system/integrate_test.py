@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """integrate_test.py - profiles in the file are those that numpy makes of the images in it."""
+# with sanitizers in check-long
 
 import json
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """names_test.py - where a run's files go and who may read them: words in paths, group and mode, and whether there is room."""
+# with sanitizers in check-long
 
 import datetime
 import grp

@@ -55,7 +55,7 @@ def _(folder):
     both(folder, detector=JUNGFRAU, stages=CHAIN)
 
 
-@case("so it does when rejected frames are kept as a sample")
+@case("so it does when rejected frames are kept as a sample", long=True)
 def _(folder):
     needs_opencl(folder)
     summary = both(folder, detector=JUNGFRAU, stages=CHAIN + [{"prescale": {"every": 3}}])
@@ -120,7 +120,7 @@ def _(folder):
 TRIGGERS = {"wait": ("images", {"batches_not_launched"}), "persistent": ("rings", {"device_ring_frames_good"})}
 
 
-@case("kernels that wait, or poll, give the file of the CPU")
+@case("kernels that wait, or poll, give the file of the CPU", long=True)
 @compiled_quickly()
 def _(folder):
     needs_opencl(folder)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """pace_test.py - a front end sends at its period and within its limit; a slow machine only makes it slower."""
+# with sanitizers in check-long
 
 import re
 

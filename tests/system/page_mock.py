@@ -1,6 +1,6 @@
 """page_mock.py - a service with the HTTP API of `sluice serve` and nothing behind it: for the page's own tests and pictures.
 
-  tests/system/page_mock.py [--port 8765] [--scene running|loss|paused|crashed|empty|fault|many|token|view] [--large]
+  tests/system/page_mock.py [--port 8765] [--scene running|loss|paused|ended|crashed|empty|fault|many|names|elsewhere|token|view] [--large]
 
 Then open http://127.0.0.1:8765/. Sessions make frames, hits and images by the clock; a test changes what happens by the methods of Mock
 (lose, crash, freeze_images, ...) and looks at what the page has asked for (calls). Images are Poisson noise on powder rings with Bragg peaks.
@@ -28,6 +28,7 @@ TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": 
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
        "frame-ancestors 'none'")
 INVALID = -32768
+ROOT, FOLDER = "/data/runs", "/data/experiments"
 ROLES = ["view", "operate", "configure"]
 OUTCOMES = {"dark": "vetoed", "stage": "vetoed", "damaged": "incomplete", "partner": "incomplete", "no_arrival": "lost", "no_slot": "overrun",
             "late": "incomplete", "sink": "unwritten", "slow": "unwritten"}
@@ -122,7 +123,12 @@ def picture(images, element, bins=4):
 class Session:
     """A session that makes frames by the clock. Counts only grow; what a test injects is added at the next look."""
 
-    def __init__(self, name, experiment, run, state="running", rate=870, expected=400000, modules=2, already=0):
+    def __init__(self, name, experiment, run, state="running", rate=870, expected=400000, modules=2, already=0, root=ROOT, folder=FOLDER, parameters=None):
+        self.root, self.place, self.parameters, self.metadata = root, folder, parameters or {}, {"title": "Lysozyme, serial", "sample": "lysozyme 12"}
+        self.shared = True  # the share of the session still has images
+        self.flushed, self.safe, self.flushed_at = 0, 0, time.time()  # frames below `flushed` are on disk; of a module's kept ones `safe`
+        self.planned = run or 1  # the number of its first run, where it has had none
+        run = None if state == "configured" else run
         self.name, self.experiment, self.run, self.state, self.rate, self.expected = name, experiment, run, state, rate, expected
         self.modules, self.crashed, self.images_frozen, self.error, self.early = modules, False, False, None, None
         self.settled, self.kept, self.causes, self.element = 0.0, 0.0, [{} for _ in range(modules)], 0
@@ -136,6 +142,8 @@ class Session:
 
     def advance(self):
         now = time.time()
+        if now - self.flushed_at > 1:  # as a file sink does: what was written is flushed once a second
+            self.flushed, self.safe, self.flushed_at = int(self.settled), self.column(0)["pending"], now
         if self.state == "running":
             made = min((now - self.looked) * self.rate, self.expected - self.settled if self.expected else math.inf)
             self.settled += made
@@ -149,7 +157,22 @@ class Session:
         self.looked = now
 
     def finish(self, state="ended"):
-        self.state, self.ended = state, time.time()
+        self.state, self.ended, self.flushed = state, time.time(), int(self.settled)
+
+    def begin(self):
+        """The next run, or the first."""
+        self.run = self.run + 1 if self.run else self.planned
+        self.settled, self.kept, self.flushed, self.safe, self.causes, self.ended, self.early = 1, 0, 0, 0, [{} for _ in range(self.modules)], None, None
+        self.started = self.looked = self.flushed_at = time.time()
+        self.state, self.shared = "running", True
+
+    @property
+    def path(self):
+        return f"{self.place}/{self.experiment}.yaml"
+
+    @property
+    def folder(self):
+        return f"{self.root}/{self.run:06d}" if self.run and self.root else None
 
     def lose(self, n, cause, module):
         self.advance()
@@ -166,12 +189,12 @@ class Session:
         dark = min(128, settled)
         kept = min(kept, max(0, settled - bad - dark))
         causes |= {"dark": dark, "stage": max(0, settled - bad - dark - kept)}
-        outcomes = {"stored": kept} if kept else {}
+        over = self.ended is not None  # only then frames that sinks took are stored
+        outcomes = {"stored": kept} if kept and over else {}
         for cause, n in causes.items():
             if n:
                 outcomes[OUTCOMES[cause]] = outcomes.get(OUTCOMES[cause], 0) + n
-        over = self.state == "ended"
-        return {"settled": settled, "sent": settled + (0 if over else int(self.gauge)), "skipped": 0, "pending": 0, "outcomes": outcomes, "causes": {k: v for k, v in causes.items() if v}}
+        return {"settled": settled, "sent": settled + (0 if over else int(self.gauge)), "skipped": 0, "pending": 0 if over else kept, "outcomes": outcomes, "causes": {k: v for k, v in causes.items() if v}}
 
     def total(self, columns):
         def sums(key):
@@ -194,13 +217,14 @@ class Session:
         module_bytes = 514 * 1030 * 2
         error = self.error and {"code": "address", "message": self.error, "where": f"{self.experiment}.yaml:14", "hint": "another receiver has it: end it, or set link.listen"}
         return {
-            "schema": 1, "session": self.name, "state": self.state, "run": self.run, "folder": f"runs/{self.run:06d}" if self.run else None,
-            "result": None if self.state != "ended" else "damaged" if any(self.causes) else "intact", "error": error, "experiment": f"{self.experiment}.yaml", "transfer": None,
+            "schema": 1, "session": self.name, "state": self.state, "run": self.run, "folder": self.folder,
+            "result": None if self.state != "ended" else "damaged" if any(self.causes) else "intact", "error": error, "experiment": self.path, "transfer": None,
             "taken_ns": int(now * 1e9) % 10**15, "taken_unix_ns": int(now * 1e9), "started_unix_ns": int(self.started * 1e9) if self.settled else None, "ended_unix_ns": int(self.ended * 1e9) if self.ended else None,
             "progress_age_ns": 3_000_000, "drained": self.state == "paused", "overrun": False, "deadline_us": None, "early": self.early, "stopped_by": "page" if self.early else None,
+            "kind": "session", "parameters": self.parameters, "detector": {"kind": "jungfrau", "frames": self.expected, "dark_frames": 128, "rate_Hz": 0}, "flight": None,
             "frames": {"settled": int(self.settled), "expected": self.expected, "kept": int(self.kept), "broken": sum(self.causes[0].values()), "partial": 0, "prescaled": 0, "late": 0, "pixel_bytes": int(self.settled * module_bytes * self.modules), "items": 1},
             "rates": {"window_ns": 1_500_000_000, "frames_per_s": rate, "bytes_per_s": rate * module_bytes * self.modules} if self.settled else None,
-            "ledger": {"closed": self.state == "ended", "misuse": 0, "unsaved": False, "total": self.total(columns), "modules": columns},
+            "ledger": {"closed": self.ended is not None, "misuse": 0, "unsaved": False, "total": self.total(columns), "modules": columns},
             "sources": {"alive": self.modules, "gone": 0, "one_way": False, "same_clock": True, "modules": [
                 {"state": "running" if running else "done", "fell_short": False, "first": 0, "offered": self.expected, "reached": int(self.settled) + 4, "turned_away": 0, "returns": 0, "unfinished": None} for _ in range(self.modules)]},
             "link": {"kind": "udp", "guard": "enforced, credited", "proof": "packet count", "packets": int(self.settled * 257 * self.modules), "bytes": int(self.settled * module_bytes * self.modules), "marked": 0, "notified": 0,
@@ -210,15 +234,16 @@ class Session:
             "threads": {"polling": "adaptive", "crowded": True, "ring_node": None, "cpus": [], "pollers": 1, "workers": 2, "busy_ns": 10**9, "progress": [{"name": name, "age_ns": random.randrange(10**5, 4 * 10**6)} for name in ("link-0", "dispatcher", "settler", "worker-0", "worker-1", "sink-0")]},
             "addons": [
                 {"name": "cpu", "kind": "unit", "where": None, "error": None, "age_ns": 10**6, "figures": {}, "texts": {}, "required": True, "pace": None},
-                {"name": "nexus", "kind": "sink", "where": "run.nxs", "error": None, "age_ns": 10**6, "figures": {"frames": int(self.kept), "bytes": int(self.kept * 2e6), "bytes_stored": int(self.kept * 2.7e5), "rows_durable": int(self.settled)}, "texts": {}, "required": True,
+                {"name": "nexus", "kind": "sink", "where": "run.nxs", "error": None, "age_ns": 10**6, "figures": {"frames": int(self.kept), "bytes": int(self.kept * 2e6), "bytes_stored": int(self.kept * 2.7e5), "rows_durable": self.flushed, "stalls": 0, "longest_put_us": 5395}, "texts": {}, "required": True,
                  "pace": {"on_slow": "wait", "waited_ns": 0, "left_out": 0, "waiting": {"now": 2, "most": 20, "of": 48}, "mark": 36, "factor": 1, "factor_changes": 0, "changes": []}},
                 {"name": "share", "kind": "sink", "where": f"share:{self.name}", "error": None, "age_ns": 10**6, "figures": {"published": self.element}, "texts": {}, "required": False, "pace": None}],
-            "metadata": {"title": "Lysozyme, serial", "sample": "lysozyme 12"}, "forecast": [{"path": "runs", "free_bytes": 82 * 10**9, "frame_bytes": 2117680, "needed_bytes": None if not self.expected else 12 * 10**9, "frames_fit": 38000, "fits": True}],
-            "watermark": int(self.settled), "too_slow": None}
+            "metadata": self.metadata, "forecast": [{"path": "runs", "free_bytes": 82 * 10**9, "frame_bytes": 2117680, "needed_bytes": None if not self.expected else 12 * 10**9, "frames_fit": 38000, "fits": True}],
+            "watermark": self.flushed, "too_slow": None}
 
     def entry(self):
         status = None if self.crashed else self.status()
-        return {"name": self.name, "alive": not self.crashed, "crashed": self.crashed, "state": None if self.crashed else self.state, "experiment": f"{self.experiment}.yaml", "run": self.run, "started_unix_ns": int(self.started * 1e9), "status": status}
+        return {"name": self.name, "kind": "session", "alive": not self.crashed, "crashed": self.crashed, "answers": not self.crashed, "state": None if self.crashed else self.state, "experiment": self.path,
+                "run": self.run or 0, "root": self.root, "folder": self.folder, "started_unix_ns": int(self.started * 1e9), "status": status}
 
 
 CAUSES = [
@@ -228,13 +253,17 @@ CAUSES = [
 ]
 EXPERIMENTS = [
     {"name": "jungfrau-demo", "title": "Two Jungfrau modules: correction, veto, peaks, profiles, NeXus file", "valid": True, "parameters": [
-        {"name": "frames", "path": "detector.frames", "label": "Frames", "type": "integer", "min": 1, "max": 10000000, "values": None, "unit": None, "doc": "how many bright frames to take", "value": 400000},
-        {"name": "hits", "path": "detector.hit_fraction", "label": "Share of hits", "type": "number", "min": 0, "max": 1, "values": None, "unit": None, "doc": "of the emulated frames", "value": 0.06},
+        {"name": "frames", "path": "detector.frames", "label": "Frames", "type": "integer", "min": 1, "max": 10000000, "values": None, "unit": "frames", "doc": "how many bright frames to take; 0: until it is stopped", "value": 400000},
+        {"name": "hits", "path": "detector.hit_fraction", "label": "Share of hits", "type": "number", "min": 0, "max": 1, "values": None, "unit": "", "doc": "of the emulated frames", "value": 0.06},
         {"name": "threshold", "path": "stages.veto.threshold", "label": "Threshold", "type": "integer", "min": 1, "max": 32767, "values": None, "unit": "photons", "doc": "a pixel is bright from here", "value": 10},
         {"name": "image", "path": "sinks.nexus.image", "label": "Images as", "type": "choice", "min": None, "max": None, "values": ["modules", "assembled", "none"], "unit": None, "doc": "", "value": "modules"}]},
     {"name": "eiger-pink", "title": "Eiger 4M, pink beam, every tenth frame", "valid": True, "parameters": []},
     {"name": "broken", "title": None, "valid": False, "error": {"code": "experiment", "message": "veto.threshold: 40000 is out of range (1 to 32767 photons)", "where": "broken.yaml:12", "hint": None}, "parameters": []},
 ]
+
+
+def iso(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
 
 
 class Mock:
@@ -244,7 +273,7 @@ class Mock:
         self.lock = threading.RLock()
         self.images, self.role, self.token, self.calls, self.refusing = images(large), "configure", None, [], False
         self.experiments = [dict(experiment) for experiment in EXPERIMENTS]
-        self.sessions, self.runs, self.stalled = {}, [], False
+        self.sessions, self.runs, self.stalled, self.asked, self.explains = {}, [], False, set(), True
         self.at_once = self.most_at_once = self.images_sent = self.slow_s = 0  # of image requests
         self.history(0 if scene == "empty" else 7)
         getattr(self, f"scene_{scene}")(8 if large else 2)
@@ -270,15 +299,22 @@ class Mock:
 
     def history(self, n):
         for run in range(1, n + 1):
-            result, state = ("damaged", "over") if run == 3 else (None, "crashed") if run == 5 else ("intact", "over")
             started = time.time() - (n - run + 1) * 3100
-            self.runs.append({"run": run, "state": state, "result": result, "experiment": "jungfrau-demo.yaml", "started": int(started * 1e9), "ended": int((started + 140 + 61 * run) * 1e9) if state == "over" else None,
-                              "frames": 122000 + 31000 * run, "lost": 6 if run == 3 else 0, "damaged": 206 if run == 3 else 0, "folder": f"runs/{run:06d}", "picture": run != 5, "error": None})
+            row = self.row(run, "crashed" if run == 5 else "over", "jungfrau-demo", started, started + 140 + 61 * run, 122000 + 31000 * run)
+            self.runs.append({**row, "result": "damaged" if run == 3 else row["result"], "lost": 6 if run == 3 else row["lost"], "damaged": 206 if run == 3 else row["damaged"]})
+
+    @staticmethod
+    def row(run, state, experiment, started, ended, frames):
+        """A run as the list has it. Of one without a result little is known."""
+        over = state == "over"
+        return {"run": run, "state": state, "readable": True, "folder": f"{ROOT}/{run:06d}", "result": "intact" if over else None, "experiment": f"{experiment}.yaml" if over else None, "file": None, "started": iso(started), "ended": iso(ended) if ended else None,
+                "error": None, "metadata": None, "frames": frames if over else None, "lost": 0 if over else None, "damaged": 0 if over else None, "picture": over, "recovered":
+                {"when_unix_ns": time.time_ns(), "files": [{"file": "run.nxs", "recovered": True, "said": "run.nxs: 81920 frames are safe, 312 were cut"}]} if state == "crashed" else None}
 
     def add(self, session):
         self.sessions[session.name] = session
-        if session.run:
-            self.runs.append({"run": session.run, "state": "live", "result": None, "experiment": f"{session.experiment}.yaml", "started": int(session.started * 1e9), "ended": None, "frames": 0, "lost": 0, "folder": f"runs/{session.run:06d}", "picture": False, "error": None})
+        if session.run and session.root == ROOT:
+            self.runs.append(self.row(session.run, "live", session.experiment, session.started, None, 0))
         return session
 
     def scene_running(self, modules):
@@ -296,6 +332,12 @@ class Mock:
     def scene_ended(self, modules):
         session = self.scene_running(modules)
         session.finish()
+        session.image_at = time.time() - 14.2
+        self.over(session)
+
+    def scene_elsewhere(self, modules):
+        """A session that was started by hand, of a file and below a root that are not ours: both have namesakes here."""
+        self.add(Session("shell1", "jungfrau-demo", 1, modules=modules, already=30, root="/other/runs", folder="/other")).lose(37, "damaged", 1)
 
     def scene_fault(self, modules):
         session = self.add(Session("jungfrau-demo", "jungfrau-demo", 8, state="fault", modules=modules))
@@ -303,6 +345,13 @@ class Mock:
 
     def scene_crashed(self, modules):
         self.scene_running(modules).crashed = True
+        self.runs[-1] = self.row(8, "crashed", "jungfrau-demo", time.time() - 150, time.time() - 2, 0)
+
+    def scene_names(self, modules):
+        """Names as long as they may be, and many of them."""
+        for i, name in enumerate(["L" * 63, "jungfrau-demo", "very-long-name-of-a-session.of-the-night.of-19-November", "c", "session-d", "session-e", "session-f", "g"]):
+            self.add(Session(name, "W" * 59 if i == 0 else "jungfrau-demo", 8 + i, state="running" if i < 4 else "configured", modules=modules, already=20)).metadata = {"sample-" + "k" * 57: "v" * 300, "title": "a\u202egnp.exe"}
+        self.experiments.append({**EXPERIMENTS[1], "name": "W" * 59, "title": "T" * 200})
 
     def scene_empty(self, modules):
         pass
@@ -353,11 +402,27 @@ class Mock:
         if name in self.sessions and not self.sessions[name].crashed:
             raise Problem(409, "name", f"a session {name} is running", hint="choose another name")
         frames = (body.get("parameters") or {}).get("frames", 400000)
-        if frames > 10_000_000:
-            raise Problem(422, "experiment", "parameters: frames is out of range")
+        values = self.values(experiment, body)
         self.sessions.pop(name, None)
-        self.sessions[name] = Session(name, experiment["name"], max([run["run"] for run in self.runs], default=0) + 1, state="configured", expected=frames)
+        self.sessions[name] = Session(name, experiment["name"], max([run["run"] for run in self.runs], default=0) + 1, state="configured", expected=frames, parameters=values)
         return {"name": name}
+
+    def values(self, experiment, body):
+        """Values of all parameters, or what is wrong with those that were sent."""
+        given, errors = body.get("parameters") or {}, []
+        for each in experiment["parameters"]:
+            value = given.get(each["name"], each["value"])
+            if each["type"] in ("integer", "number") and not each["min"] <= value <= each["max"]:
+                errors.append({"code": "experiment", "message": f"takes a number from {each['min']:.9g} to {each['max']:.9g}", "where": f"parameters.{each['name']}", "line": None, "hint": None})
+        if errors:
+            raise Problem(422, "experiment", errors[0]["message"], errors[0]["where"], errors=errors)
+        return {each["name"]: given.get(each["name"], each["value"]) for each in experiment["parameters"]}
+
+    def over(self, session):
+        """The run of a session has ended: its row in the history."""
+        self.runs[:] = [run for run in self.runs if run["run"] != session.run]
+        row = self.row(session.run, "over", session.experiment, session.started, session.ended, int(session.settled))
+        self.runs.append({**row, "result": "damaged" if any(session.causes) else "intact"})
 
     def command(self, session, verb, body):
         allowed = {"start": ("configured", "armed", "ended"), "pause": ("running",), "resume": ("paused",), "arm": ("configured", "ended"), "configure": ("configured", "ended", "fault")}
@@ -367,26 +432,32 @@ class Mock:
         if verb in ("stop", "abort") and session.state in ("running", "paused", "armed"):
             session.finish()
             session.early = f"stopped: {body.get('reason', 'stop')}"
-            self.runs[:] = [run for run in self.runs if run["run"] != session.run]
-            self.runs.append({"run": session.run, "state": "over", "result": "damaged" if any(session.causes) else "intact", "experiment": f"{session.experiment}.yaml", "started": int(session.started * 1e9), "ended": int(session.ended * 1e9), "frames": int(session.settled), "lost": 0, "folder": f"runs/{session.run:06d}", "picture": True, "error": None})
+            self.over(session)
         elif verb == "start":
-            if session.state == "ended":
-                session.run += 1
-                session.settled, session.kept, session.causes, session.ended, session.early = 0, 0, [{} for _ in range(session.modules)], None, None
-            session.started = session.looked = time.time()
-            session.state = "running"
-            session.settled = 1
+            session.begin()
         elif verb == "configure":
+            experiment = next((each for each in self.experiments if session.path == f"{FOLDER}/{each['name']}.yaml"), None)
+            if body.get("parameters") and not experiment:
+                raise Problem(409, "state", "the session's experiment is not in the folder of the service", hint="configure it with sluice ctl on its host")
+            if experiment:
+                session.parameters = self.values(experiment, body)
             session.state, session.error = "configured", None
         else:
             session.state = {"pause": "paused", "resume": "running", "arm": "armed"}.get(verb, session.state)
         return {"state": session.state}
 
 
+def explanation(folder):
+    return {"schema": 1, "run": folder, "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
+        "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
+        "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
+        "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]}
+
+
 class Problem(Exception):
-    def __init__(self, status, code, message, where=None, hint=None):
+    def __init__(self, status, code, message, where=None, hint=None, errors=None):
         super().__init__(message)
-        self.status, self.body = status, {"error": {"code": code, "message": message, "where": where, "hint": hint}}
+        self.status, self.body = status, {"error": {"code": code, "message": message, "where": where, "hint": hint}, **({"errors": errors} if errors else {})}
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -462,7 +533,9 @@ class Answers(http.server.BaseHTTPRequestHandler):
                 self.file(url.path)
                 return
             path = url.path.removeprefix("/api/v1").removeprefix("/")
-            if method != "GET":
+            if method == "GET":
+                self.service.asked.add(path)
+            else:
                 self.service.calls.append((method, path, body))
             self.allowed(method)
             self.api(method, path.split("/"), query, body)
@@ -491,7 +564,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
             return
         with service.lock:
             if kind == "":
-                self.answer(200, {"version": "0.9", "schema": 1, "time_unix_ns": time.time_ns(), "host": "beamline-1", "role": service.role, "cpus": 16, "memory": {"total_bytes": 134 * 10**9, "available_bytes": 101 * 10**9}, "addons": {}, "absent": [], "devices": [], "interfaces": [], "causes": CAUSES})
+                self.answer(200, {"version": "0.9", "schema": 1, "time_unix_ns": time.time_ns(), "host": "beamline-1", "role": service.role, "cpus": 16, "memory": {"total_bytes": 134 * 10**9, "available_bytes": 101 * 10**9}, "folders": {"root": ROOT, "experiments": FOLDER, "data_roots": "/data"}, "addons": {}, "absent": [], "devices": [], "interfaces": [], "causes": CAUSES})
             elif kind == "experiments":
                 self.answer(200, {"experiments": service.experiments})
             elif kind == "runs":
@@ -524,10 +597,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
             finally:
                 service.at_once -= 1
         elif verb == "results":
-            if session.crashed or not session.element:
+            if session.crashed or not session.shared or not session.element:
                 raise Problem(404, "not_found", "there is no share")
             n = session.element
             self.answer(200, {"element": n, "number": int(session.settled), "arrays": {"profile": {"type": "<f4", "shape": [3, 500], "unit": "", "data": service.images.profile(n)}, "profile_q": {"type": "<f4", "shape": [500], "unit": "1/nm", "data": service.images.profile(n)[:500]}}})
+        elif verb == "explain":
+            if not service.explains:
+                raise Problem(409, "state", f"'{session.name}' cannot be explained: it has neither a status nor a folder of its run")
+            self.answer(200, explanation(session.folder))
         else:
             self.answer(200, session.entry())
 
@@ -540,7 +617,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
     def image(self, session, query):
         service = self.service
         session.advance()
-        if session.crashed or session.state in ("configured", "fault"):
+        if session.crashed or not session.shared or (session.state in ("configured", "fault") and not session.ended):
             raise Problem(404, "not_found", "there is no share")
         end = time.time() + min(float(query.get("wait_ms", 0)), 1000) / 1000
         while "after" in query and session.element <= int(query["after"]):
@@ -573,16 +650,17 @@ class Answers(http.server.BaseHTTPRequestHandler):
             raise Problem(404, "not_found", f"there is no run {rest[0]}")
         what = rest[1] if len(rest) > 1 else ""
         if what == "picture.png":
+            if not run["picture"]:
+                raise Problem(404, "not_found", f"run {run['run']} has no picture")
             self.answer(200, picture(service.images, run["run"]), "image/png")
         elif what == "log":
             self.answer(200, b"2026-11-19T20:31:07.113Z info threads: 1 poller (auto), 2 workers (auto)\n2026-11-19T20:31:09.871Z info the ledger closes\n", "text/plain")
         elif what == "experiment":
             self.answer(200, b"detector:\n  kind: jungfrau          # jungfrau-demo.yaml:4\n  modules: 2              # jungfrau-demo.yaml:5\n", "text/yaml")
         elif what == "explain":
-            self.answer(200, {"schema": 1, "run": run["folder"], "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
-                "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
-                "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
-                "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]})
+            self.answer(200, explanation(run["folder"]))
+        elif run["state"] != "over":
+            self.answer(200, run)
         else:
             live = next((each for each in service.sessions.values() if each.run == run["run"]), None) or Session("x", "jungfrau-demo", run["run"], already=run["frames"] / 870)
             if run["lost"]:

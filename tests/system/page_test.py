@@ -125,7 +125,7 @@ def _(_folder):
         browser.until("document.querySelector('.ledger.lit')", "the ledger to light up")
         browser.until("document.querySelector('.tile.bad b')?.innerText === '14'", "the number of losses")
         said = browser.text(".cause")
-        check("Some packets of the module-frame are missing." in said and "What to do:" in said and "module 1" in said, said)
+        check("Some packets of the module-frame are missing." in said and "What to do:" in said and "module 1" in said and "incomplete: damaged" in said, said)
         check("14 lost" in browser.until("document.title.includes('lost') && document.title", "the title to say it"), "the title")
         browser.click("Pause")
         browser.until("document.querySelector('.pill.paused')", "the pause")
@@ -148,12 +148,46 @@ def _(_folder):
         check(not browser.run("document.querySelector('dialog form').checkValidity()"), "a number out of its range is accepted")
         browser.run("document.querySelector('dialog form').noValidate = true")
         browser.click("dialog [type=submit]".replace("dialog ", ""))
-        browser.until("document.querySelector('.problems')?.innerText.includes('frames is out of range')", "the service's answer in the form")
+        browser.until("document.querySelector('#parameter-frames-mistake')?.innerText === 'Takes a number from 1 to 10000000.'", "the service's answer at the field")
         equal([call[2]["parameters"]["frames"] for call in mock.calls], [99000000], "calls")
         browser.fill("#parameter-frames", 400000)
         browser.click("[type=submit]")
         browser.until("document.querySelector('.pill.running')", "the run to start")
         equal(mock.calls[1][2]["parameters"]["frames"], 400000, "the parameter that was put right")
+
+
+@case("a form marks the fields that are wrong, by their labels, with exact ranges; all fields are of one width")
+def _(_folder):
+    with page("empty", "") as (browser, _):
+        browser.click(".choice")
+        browser.fill("#parameter-frames", 99000000)
+        browser.fill("#parameter-threshold", 0)
+        browser.run("document.querySelector('dialog form').noValidate = true")
+        said = browser.text("dialog")
+        check("1 to 10,000,000" in said and "1 to 32,767" in said and "0: until it is stopped" not in said, said)
+        browser.click("[type=submit]")
+        browser.until("document.querySelectorAll('dialog [aria-invalid]').length === 2", "the marks")
+        equal(browser.run("[...document.querySelectorAll('dialog [aria-invalid]')].map((e) => e.id)"), ["parameter-frames", "parameter-threshold"], "fields that are marked")
+        said = browser.text(".problems")
+        check("Frames, Threshold" in said and "parameters." not in browser.text("dialog"), said)
+        equal(browser.run("new Set([...document.querySelectorAll('dialog .input > :first-child')].map((e) => Math.round(e.getBoundingClientRect().width))).size"), 1, "widths of fields")
+        browser.complaints()
+
+
+@case("the ledger of a run under way: what the watermark proves to be safe is stored, the rest is pending")
+def _(_folder):
+    with page() as (browser, mock):
+        cells = "Object.fromEntries([...document.querySelectorAll('.ledger tbody tr')].map((row) => [row.querySelector('th').innerText, Number(row.querySelector('.total').innerText.replaceAll(',', ''))]))"
+        browser.until(f"{cells}.stored > 10000 && {cells}.pending > 0", "what is stored")
+        for _ in range(10):
+            with mock.lock:
+                shown, session = browser.run(cells), mock.sessions["jungfrau-demo"]
+                check(0 < shown["stored"] <= 2 * session.safe, f"{shown['stored']} shown as stored, {2 * session.safe} are")
+            time.sleep(0.2)
+        browser.run("document.querySelector('.ledger').scrollIntoView()")
+        with mock.lock:
+            mock.sessions["jungfrau-demo"].state = "paused"
+        browser.until(f"{cells}.stored > 0 && document.querySelector('.pill.paused') && !{cells}.pending", "everything to be stored")
 
 
 # ---- what is old is not live ----
@@ -205,7 +239,8 @@ def _(_folder):
         with page(scene) as (browser, _):
             browser.until(f"document.querySelector('.cover')?.innerText.includes('{said}')", said)
     with page("crashed") as (browser, mock):
-        browser.until("document.querySelector('.problem')?.innerText.includes('sluice recover')", "what to do after a crash")
+        browser.until("document.querySelector('.problem')?.innerText.includes('recovers its files by itself') && document.querySelector('.known')?.innerText.includes('81920 frames are safe')", "what becomes of the files")
+        check("RUN-FOLDER" not in browser.text("main") and "/data/runs/000008" in browser.text(".known"), browser.text("main"))
         browser.click("Forget")
         browser.until("location.hash === '#/'", "the overview")
         equal(mock.calls, [("DELETE", "sessions/jungfrau-demo", {})], "calls")
@@ -222,8 +257,90 @@ def _(_folder):
     with page() as (browser, mock):
         browser.until(FRAME, "a frame")
         mock.crash()
-        browser.until("document.querySelector('.pill.crashed') && document.querySelector('.session.past')", "the crash")
+        browser.until("document.querySelector('.pill.crashed') && document.querySelector('.session.past') && document.querySelector('.tiles').innerText.includes('before the crash')", "the crash")
         browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('crashed')", "the image to be called old")
+
+
+@case("a crashed run: what is known of it, what was recovered, its log, and no empty picture")
+def _(_folder):
+    with page("crashed", "#/run/8") as (browser, _):
+        browser.until("document.querySelector('.problem')?.innerText.includes('/data/runs/000008/run.nxs recovered: ')", "the recovered file")
+        browser.until("document.querySelector('.big-picture')?.innerText.includes('no picture') && document.querySelector('pre')?.innerText.includes('threads:')", "why there is no picture, and the log")
+        check(not browser.run("document.querySelector('.ledger')"), "a ledger of a run that has none")
+    with page("elsewhere", "#/session/shell1") as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.crash("shell1")
+        browser.until("document.querySelector('.problem')?.innerText.includes('sluice recover /other/runs/000001/FILE.nxs')", "the folder of the run")
+
+
+@case("what is past is shown as such: last frame in full contrast, the run's picture, the numbers of the run before")
+def _(_folder):
+    for scene, said, age in (("paused", "the run is paused", "s old"), ("ended", "the run has ended", "last frame")):
+        with page(scene) as (browser, _):
+            browser.until(f"{OLD} && document.querySelector('.cover').innerText.includes('{said}')", said)
+            equal(browser.run("getComputedStyle(document.querySelector('.stage canvas')).filter"), "none", f"filter of the image, {scene}")
+            check(browser.run("document.querySelector('.stage').classList.contains('calm')") and age in browser.text(".age.calm"), f"{scene}: an alarm, or no age")
+    with page("ended", "") as (browser, mock):
+        mock.sessions["jungfrau-demo"].shared = False
+        browser.open(mock.url)
+        browser.run("location.reload()")
+        browser.until("document.querySelector('.session-card .picture')?.width > 200", "the picture of the run in its card")
+        browser.run("location.hash = '#/session/jungfrau-demo'")
+        browser.until("document.querySelector('.still')?.offsetWidth > 200 && document.querySelector('.frame-number').innerText === 'picture of run 8' && document.querySelector('.cover').innerText === ''", "the run's picture")
+        browser.complaints()
+    with page("ended") as (browser, mock):
+        browser.until(FRAME, "a frame")
+        mock.command(mock.sessions["jungfrau-demo"], "configure", {})
+        browser.until("document.querySelector('.pill.configured') && document.querySelector('.cover').innerText.includes('ready for the next run')", "that it is ready")
+        check("last run 8" in browser.text(".about") and "run 8" in browser.text(".far") and "mean of the run" in browser.text(".tiles"), browser.text(".strip"))
+        del mock.sessions["jungfrau-demo"]
+        browser.until("document.querySelector('.problem')?.innerText.includes('was closed') && document.querySelector('.problem a')?.hash === '#/run/8'", "that the session was closed")
+    with page("running", "#/session/nope") as (browser, _):
+        browser.until("document.querySelector('.problem')?.innerText.includes(\"There is no session 'nope'\")", "that there is no such session")
+
+
+# ---- sessions that are not of this service ----
+
+@case("a run below another root is not taken for the run of that number in our history, nor its file for ours")
+def _(_folder):
+    with page("elsewhere", "#/session/shell1") as (browser, mock):
+        browser.click("Why was this lost?")
+        browser.until("document.querySelector('dialog')?.innerText.includes('receive buffer is too small')", "the explanation of the session")
+        browser.keys("\ue00c")
+        mock.explains = False
+        browser.click("Why was this lost?")
+        browser.until("document.querySelector('dialog')?.innerText.includes('sluice explain /other/runs/000001')", "how it is explained")
+        browser.keys("\ue00c")
+        browser.complaints()
+        check(not browser.run("document.querySelector('main a[href^=\"#/run/\"]')"), "a link to a run of that number")
+        browser.click("Stop")
+        browser.until("document.querySelector('.pill.ended')", "the end")
+        browser.click("Start again")
+        browser.until("document.querySelector('.pill.running')", "the next run")
+        equal([path for _, path, _ in mock.calls], ["sessions/shell1/stop", "sessions/shell1/start"], "calls: without the form of another file")
+        equal({path for path in mock.asked if path.startswith("runs/")}, set(), "runs that were asked for")
+
+
+@case("start again: the form has the values that the session has, and configures it only where one was changed")
+def _(_folder):
+    with page("empty", "") as (browser, mock):
+        browser.click(".choice")
+        browser.fill("#parameter-frames", 300000)
+        browser.click("[type=submit]")
+        for frames, configured in ((300000, False), (200000, True)):
+            browser.until("document.querySelector('.pill.running')", "the run")
+            browser.click("Stop")
+            browser.until("document.querySelector('.pill.ended')", "the end")
+            before = len(mock.calls)
+            browser.click("Start again")
+            browser.find("#parameter-frames")
+            equal(browser.run("document.querySelector('#parameter-frames').value"), "300000", "the value of the session")
+            browser.fill("#parameter-frames", frames)
+            browser.click("[type=submit]")
+            browser.until("document.querySelector('.pill.running') && !document.querySelector('dialog')", "the next run")
+            verbs = [path.split("/")[-1] for _, path, _ in mock.calls[before:]]
+            equal(verbs, ["configure", "start"] if configured else ["start"], "calls")
+        equal(mock.sessions["jungfrau-demo"].parameters["frames"], 200000, "the value that was filled in")
 
 
 # ---- who may what ----
@@ -342,14 +459,78 @@ def _(_folder):
         equal(browser.run("document.querySelectorAll('.evil, main img').length"), 0, "elements made of texts")
 
 
-@case("no view is wider than a phone")
+@case("characters that would turn a text around are shown as what they are")
 def _(_folder):
-    for scene, where in (("loss", SESSION), ("many", ""), ("running", "#/runs"), ("running", "#/run/3")):
+    with page("names", "#/session/jungfrau-demo") as (browser, _):
+        browser.until(FRAME, "a frame")
+        browser.run("document.querySelectorAll('details.detail').forEach((each) => (each.open = true))")
+        browser.until("document.querySelector('.details').innerText.includes('a<U+202E>gnp.exe')", "the mark in words")
+        check(not browser.run("/[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText)"), "a mark as itself")
+
+
+WIDE = """[...document.querySelectorAll('#top *, main *, dialog *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, pre, .menu') && e.getBoundingClientRect().width > 0)
+    .map((e) => e.tagName + '.' + e.className).slice(0, 5).concat(document.documentElement.scrollWidth > 391 ? ['the page: ' + document.documentElement.scrollWidth] : [])"""
+
+
+@case("no view is wider than a phone, however long names are")
+def _(_folder):
+    for scene, where in (("loss", SESSION), ("many", ""), ("running", "#/runs"), ("running", "#/run/3"), ("crashed", "#/run/8"), ("crashed", SESSION), ("names", ""), ("names", f"#/session/{'L' * 63}"), ("names", f"#/session/{'M' * 63}")):
         with page(scene, where, 390, 844, False) as (browser, _):
-            browser.until("document.querySelector('.panel') && document.body.innerText.length > 200", "the view")
-            time.sleep(0.5)
-            wide = browser.run("[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.scroll, pre') && e.getBoundingClientRect().width > 0).map((e) => e.tagName + '.' + e.className).slice(0, 5)")
-            equal(wide, [], f"what is wider than the screen in {scene} {where}")
+            browser.until("document.querySelector('.panel') && document.querySelector('.connection.live') && document.body.innerText.length > 100", "the view")
+            browser.run("document.querySelectorAll('details.detail').forEach((each) => (each.open = true))")
+            time.sleep(0.7)
+            equal(browser.run(WIDE), [], f"what is wider than the screen in {scene} {where}")
+            if scene == "names" and not where:
+                browser.click("Start")
+                browser.until("document.querySelectorAll('dialog .choice').length === 4", "the choices")
+                equal(browser.run(WIDE), [], "what is wider than the screen in the choices")
+                browser.run("[...document.querySelectorAll('dialog .choice')].at(-1).click()")
+                browser.find("#session-name")
+                equal(browser.run(WIDE), [], "what is wider than the screen in the form")
+
+
+@case("Sessions, Runs and the session that is shown are always in the header; the others in its menu")
+def _(_folder):
+    seen = "[...document.querySelectorAll('.tabs > a')].filter((e) => e.getBoundingClientRect().right <= document.querySelector('#top .button').getBoundingClientRect().left && e.offsetParent).map((e) => e.innerText.trim())"
+    for width, name in ((1440, "g"), (1024, "session-f"), (390, "g")):
+        with page("names", f"#/session/{name}", width, 900) as (browser, _):
+            browser.until("document.querySelector('.more')", "the menu")
+            tabs = browser.run(seen)
+            equal(tabs[:2], ["Sessions", "Runs"], f"tabs at {width}")
+            check(name in tabs or width == 390, f"{name} is not among {tabs}")
+            equal(browser.run("document.querySelectorAll('.tabs > a:not([href=\"#/\"]):not([href=\"#/runs\"]), .menu a').length"), 8, "sessions in the header and its menu")
+            check(width > 500 or not browser.run("document.querySelector('.connection').offsetParent"), "a dot beside the tabs")
+            browser.click(".more summary")
+            browser.until("document.querySelector('.menu').offsetWidth > 100", "the menu to open")
+            browser.run("document.querySelector('.menu a').click()")
+            browser.until("!document.querySelector('.more')?.open && decodeURIComponent(location.hash) !== '#/session/" + name + "'", "another session")
+
+
+@case("a drawing that follows its element is told the new size before it is drawn")
+def _(_folder):
+    with page() as (browser, _):
+        said = browser.run("""import('./assets/dom.js').then(({Sheet, h}) => new Promise((done) => {
+            const box = h('div.plot'), said = [];
+            document.body.append(box);
+            const sheet = new Sheet(box, (_, width) => said.push(`draw ${width}`));
+            sheet.onresize = () => said.push(`size ${sheet.width}`);
+            box.style.width = '300px';
+            setTimeout(() => (box.style.width = '200px'), 200);
+            setTimeout(() => (sheet.close(), box.remove(), done(said)), 500);
+        }))""")
+        sizes = [each for each in said if "300" in each or "200" in each]
+        equal(sizes[:2] + sizes[-2:], ["size 300", "draw 300", "size 200", "draw 200"], "what came first")
+
+
+@case("wide screens: both columns of a session end at one height, and words wrap as wholes")
+def _(_folder):
+    for scene in ("running", "loss"):
+        with page(scene, SESSION, 1440, 900) as (browser, _):
+            browser.until(f"{FRAME} && document.querySelector('.profile').offsetHeight > 100", "a profile")
+            ends = browser.run("[...document.querySelectorAll('.session .column')].map((e) => e.lastElementChild.getBoundingClientRect().bottom)")
+            check(abs(ends[0] - ends[1]) < 2, f"columns end at {ends}")
+            check("whole run" in browser.text(".tiles"), "of when the latency is")
+            check(browser.run("document.querySelector('.colourbar').getBoundingClientRect().bottom <= innerHeight"), "the colour bar is cut off")
 
 
 # ---- with the service itself ----
@@ -403,6 +584,10 @@ def by_clicks(browser, service):
     check("Nothing of the module-frame arrived." in said and "What to do:" in said, said)
     browser.click("Stop")
     browser.until("document.querySelector('.pill.ended')", "the end")
+    browser.click("Start again")
+    browser.find("#parameter-drop")
+    equal(browser.run("document.querySelector('#parameter-drop').value"), "0.3", "the value that the session has, not that of the file")
+    browser.keys("\ue00c")
     browser.click("Why was this lost?")
     browser.until("document.querySelector('dialog .said')?.innerText.length > 20 && document.querySelector('dialog').innerText.includes('What to do:')", "an explanation")
     browser.keys("\ue00c")
@@ -414,14 +599,14 @@ def by_clicks(browser, service):
     browser.until("document.querySelector('h1')?.innerText === 'Run 1' && document.querySelector('.summary.good')", "the first run")
 
 
-@case("sluice serve: the page is smaller than 150 kB, and all of its files are there")
+@case("sluice serve: the page is smaller than 160 kB, and all of its files are there")
 def _(folder):
     with serving(folder) as service:
         names = ["", *(f"assets/{path.name}" for path in sorted((ROOT / "web").glob("*")) if path.is_file() and path.suffix != ".md" and path.name != "index.html")]
         answers = {name: service.raw("GET", f"/{name}") for name in names}
         equal({name: answer.status for name, answer in answers.items() if answer.status != 200}, {}, "files that are not served")
         total = sum(len(answer.body) for answer in answers.values())
-        check(50_000 < total < 150_000, f"{total} bytes in all")
+        check(50_000 < total < 160_000, f"{total} bytes in all")
         for name, answer in answers.items():
             check("unsafe" not in answer.headers["content-security-policy"] and "'self'" in answer.headers["content-security-policy"], name)
         for name in names:

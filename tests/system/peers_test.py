@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """peers_test.py - the other side: its port taken, absent, late, of another experiment, killed, restarted."""
+# with sanitizers in check-long
 
 import os
 import pathlib

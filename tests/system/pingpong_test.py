@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """pingpong_test.py - sluice pingpong: against itself, and against a double of ibv_uc_pingpong that speaks the exchange
 and the packets of rdma-core's program with code of its own."""
+# with sanitizers in check-long
 
 import contextlib
 import os

@@ -2,6 +2,7 @@
 """plugin_test.py - plug-ins as users meet them: receiver and front end load the same ones, from the experiment file, --plugins or
 SLUICE_PLUGINS; one that is broken, or that other users could change, stops the program with a message that says where it was named; and
 the library shows what src/libsluice.map lists, and nothing else."""
+# with sanitizers in check-long
 
 import os
 import pathlib

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """replay_test.py - files of every kind, made with h5py and numpy, played over udp into a NeXus file and compared there;
 what cannot be played is refused with the reason."""
+# with sanitizers in check-long
 
 import os
 import time

@@ -224,6 +224,21 @@ def pid_of(service, name):
     return json.loads((service.sockets / f"{name}.json").read_text())["pid"]
 
 
+def runs(pid):
+    """Not ended, and not waiting to be collected either."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def kill_session(service, name):
+    """kill -9, and wait: on a busy host it takes a while until a process is gone, and its locks with it."""
+    pid = pid_of(service, name)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(f"the end of {name}", lambda: not runs(pid))
+
+
 class Stream:
     """An event stream, read line by line."""
 

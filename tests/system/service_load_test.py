@@ -1,21 +1,28 @@
 #!/usr/bin/python3
 """service_load_test.py - `sluice serve` under clients that mean no good, or are many: garbage, half requests, slow ones, three hundred connections, viewers that
-stop reading, a root on a full disk. The run that goes on meanwhile loses nothing, and the service's memory stays as it was."""
+stop reading. The run that goes on meanwhile loses nothing, and the service's memory stays as it was."""
 
 import json
 import os
 import pathlib
 import random
 import resource
-import select
 import socket
-import threading
+import subprocess
+import sys
 import time
 
-from harness import SLOW, case, check, equal, main, sink, skip, text_of, wait_for
-from service import API, TO_A_FILE, Stream, put_experiment, serving
+from harness import SLOW, case, check, die_with_parent, equal, main, wait_for
+from service import API, TO_A_FILE, put_experiment, serving
+
+LONG = "SLUICE_LONG" in os.environ
 
 REQUEST = f"GET {API} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def note(text):
+    """Figures are worth reading after the long cases alone."""
+    print(f"# note: {text}" if LONG else f"# {text}", flush=True)
 
 
 def resident_kB(pid):
@@ -84,7 +91,7 @@ def bad_bodies(service):
             check(answer.status != 200 or path.endswith("check"), f"{method} {path} took {text[:40]!r}")
 
 
-@case("garbage, half requests and bodies of any kind: each is refused, others are served, and the run that goes on loses nothing", long=True)
+@case("garbage, half requests and bodies of any kind: each is refused, others are served, and the run that goes on loses nothing")
 def nonsense(folder):
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
@@ -92,12 +99,12 @@ def nonsense(folder):
         service.begin("demo", **TO_A_FILE)
         before = None
         halves = []
-        for number in range(60 if SLOW else 120):
-            speak(service, garbage(rng), wait=number % 5 == 0)
-            if number % 10 == 0:
+        for number in range(2000 if LONG else 40):
+            speak(service, garbage(rng), wait=number % 10 == 0)
+            if number % 10 == 0 and len(halves) < 20:
                 halves.append(connect(service))
                 halves[-1].sendall(REQUEST[:rng.randrange(len(REQUEST))])
-            if number == 30:
+            if number == 20:
                 before = resident_kB(service.program.pid)
         equal(service.raw("GET", API).status, 200, f"status after garbage (seed {seed})")
         bad_bodies(service)
@@ -113,38 +120,45 @@ def stays_intact(service):
     equal((status["result"], status["ledger"]["total"]["outcomes"].get("lost", 0)), ("intact", 0), "the run")
 
 
+def is_held(service, client):
+    """Whether the service has its end of a connection: the client cannot know, where it does not read."""
+    port = client.getsockname()[1]
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        ports = [int(words[i].split(":")[1], 16) for i in (1, 2)]
+        if ports == [service.port, port]:
+            return words[9] != "0"
+    return False
+
+
 @case("clients that send or take a byte now and then are cut after a while, idle ones, too", long=True)
 def slow(folder):
     with serving(folder) as service:
         put_experiment(service, "demo")
-        head, body, idle, reader = connect(service), connect(service), connect(service), connect(service, 2048)
-        body.sendall(b"PUT /api/v1/experiments/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
-        reader.sendall(REQUEST.replace(API.encode(), f"{API}/openapi.json".encode()) * 200)
-        idle.sendall(REQUEST)
+        clients = {name: connect(service, 2048 if name == "reader" else None) for name in ("head", "body", "idle", "reader")}
+        clients["body"].sendall(b"PUT /api/v1/experiments/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
+        clients["reader"].sendall(REQUEST.replace(API.encode(), f"{API}/openapi.json".encode()) * 100)
+        clients["idle"].sendall(REQUEST)
+        wait_for("all of them", lambda: all(is_held(service, client) for client in clients.values()))
         began = time.monotonic()
         ended = {}
-        while len(ended) < 4 and time.monotonic() < began + 200:
-            time.sleep(2)
-            for name, client in (("head", head), ("body", body), ("idle", idle), ("reader", reader)):
-                if name in ended:
-                    continue
-                try:
-                    if name in ("head", "body"):
+        while len(ended) < len(clients) and time.monotonic() < began + 250:
+            time.sleep(1)
+            for name, client in clients.items():
+                if name in ("head", "body") and name not in ended:
+                    try:
                         client.sendall(b"X" if name == "head" else b"#")
-                    elif name == "reader":
-                        client.send(b"")
-                    gone = select.select([client], [], [], 0)[0] and name != "reader" and not client.recv(65536)
-                except OSError:
-                    gone = True
-                if gone or (name == "reader" and time.monotonic() > began + 140):
-                    ended[name] = time.monotonic() - began
-        check(15 < ended.get("head", 0) < 40, f"a slow head: {ended}")
-        check(50 < ended.get("body", 0) < 90, f"a slow body: {ended}")
-        check(20 < ended.get("idle", 0) < 60, f"an idle connection: {ended}")
+                    except OSError:
+                        pass  # it was cut just now
+                if name not in ended and not is_held(service, client):
+                    ended[name] = round(time.monotonic() - began)
+        note(f"cut after (s): {ended}")
+        for name, least, most in (("head", 15, 40), ("body", 50, 90), ("idle", 20, 60), ("reader", 20, 150)):
+            check(least < ended.get(name, 0) < most, f"the client '{name}' should be cut after {least} to {most} s: {ended}")
         equal(service.raw("GET", API).status, 200, "status")
 
 
-@case("three hundred connections: 256 are served, more are told to come again, and all is well when they have gone", long=True)
+@case("three hundred connections: 256 are served, more are told to come again, and all is well when they have gone")
 def many(folder):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2000), hard), hard))
@@ -160,68 +174,48 @@ def many(folder):
         wait_for("an answer", lambda: service.raw("GET", API).status == 200)
 
 
-def watch(service, number, stop, counts, streams):
-    """A viewer; every twentieth stops reading."""
-    stream = streams[number] = Stream(service)
-    try:
-        while not stop.is_set():
-            if number % 20 == 5:
-                time.sleep(0.1)
-            elif not stream.next():
-                break
-            else:
-                counts[number] = counts.get(number, 0) + 1
-    except (OSError, ValueError, AttributeError):
-        pass  # its socket was closed, since the case is over
+class Viewers:
+    """Viewers in a process of their own (viewers.py), as nice as the service."""
+
+    def __init__(self, service, streams, stalled, images):
+        self.process = subprocess.Popen(["nice", "-n", "10", sys.executable, pathlib.Path(__file__).with_name("viewers.py"), f"{service.host}:{service.port}",
+                                         "demo", str(streams), str(stalled), str(images)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        preexec_fn=die_with_parent)
+
+    def counts(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        check(line, "the viewers have ended")
+        return json.loads(line)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
 
 
-def look(service, number, stop, counts):
-    """A viewer of images."""
-    after = -1
-    while not stop.is_set():
-        answer = service.raw("GET", f"{API}/sessions/demo/image?bin=4&wait_ms=1000" + (f"&after={after}" if after >= 0 else ""))
-        if answer.status == 200:
-            after = json.loads(answer.body[8:8 + int.from_bytes(answer.body[4:8], "little")])["element"]
-            counts[number] = counts.get(number, 0) + 1
-        elif answer.status != 204:
-            time.sleep(0.2)
+def cpu_s(pid):
+    """Of all its threads, to the nanosecond: ticks are too coarse for what a service uses."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()) * 1e-9
 
 
-def under_load(folder, viewers, lookers, seconds, detector):
-    """A run with that many viewers: what its hops take before and with them."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2000), hard), hard))
-    with serving(folder) as service:
-        put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector=detector)
-        before = a_run(service, seconds)
-        stop, counts, streams = threading.Event(), {}, {}
-        threads = [threading.Thread(target=watch, args=(service, i, stop, counts, streams), daemon=True) for i in range(viewers)]
-        threads += [threading.Thread(target=look, args=(service, viewers + i, stop, counts), daemon=True) for i in range(lookers)]
-        service.ask("POST", "/sessions", {"experiment": "demo"}, status=201)
-        for thread in threads:
-            thread.start()
-        wait_for("viewers", lambda: len(counts) >= viewers - viewers // 20)
-        first = resident_kB(service.program.pid)
-        status = a_run(service, seconds, opened=True)
-        last = resident_kB(service.program.pid)
-        stop.set()
-        for stream in streams.values():
-            stream.socket.shutdown(socket.SHUT_RDWR)
-        for thread in threads:
-            thread.join(10)
-        slowest = min(counts.get(i, 0) for i in range(viewers) if i % 20 != 5)
-        check(slowest >= seconds, f"a viewer that reads got {slowest} events in {seconds} s")
-        check(not lookers or max(counts.get(viewers + i, 0) for i in range(lookers)) > 0, "no image came")
-        check(last < 1.5 * first + 50000, f"memory: {first} kB, then {last} kB")
-        return before, status
+class Use:
+    """Memory and time of a cpu of the service, and of its image processes."""
+
+    def __init__(self, service):
+        self.pids = {"the service": [service.program.pid], "image processes": service.program.children()}
+        self.kB = {name: sum(map(resident_kB, pids)) for name, pids in self.pids.items()}
+        self.cpu_s = {name: sum(map(cpu_s, pids)) for name, pids in self.pids.items()}
 
 
-def a_run(service, seconds, opened=False):
-    if not opened:
-        service.ask("POST", "/sessions", {"experiment": "demo"}, status=201)
+def begin(service):
+    service.ask("POST", "/sessions", {"experiment": "demo"}, status=201)
     service.ask("POST", "/sessions/demo/start", status=202)
     service.until("demo", "running")
-    time.sleep(seconds)
+
+
+def end(service):
+    """The run is stopped: it has lost nothing. Its status."""
     service.ask("POST", "/sessions/demo/stop", status=202)
     status = service.until("demo", "ended")["status"]
     equal((status["result"], status["ledger"]["total"]["outcomes"].get("lost", 0)), ("intact", 0), "the run")
@@ -230,48 +224,60 @@ def a_run(service, seconds, opened=False):
     return status
 
 
-@case("forty viewers, two of them stalled, and image viewers: a run loses nothing, and memory stays", long=True)
+def with_viewers(service, streams, stalled, images, seconds):
+    """A run with viewers: its status. Each viewer that reads gets events, nobody waits for those that stall, and memory stays as it was after a while."""
+    begin(service)
+    viewers = Viewers(service, streams, stalled, images)
+    try:
+        wait_for("events and images", lambda: (c := viewers.counts())["events"]["least"] > 2 and (not images or c["images"]["least"] > 0))
+        time.sleep(2)  # buffers of stalled viewers fill
+        first, before = Use(service), viewers.counts()
+        time.sleep(seconds)
+        wait_for("more of both", lambda: (c := viewers.counts())["events"]["least"] > before["events"]["least"]
+                 and (not images or c["images"]["least"] > before["images"]["least"]))
+        last, after = Use(service), viewers.counts()
+        status = end(service)
+    finally:
+        viewers.end()
+    took = after["seconds"] - before["seconds"]
+    note(f"{streams} streams, {stalled} of them stalled, {images} image viewers, {took:.0f} s: the slowest got {after['events']['least']} events and "
+          f"{after['images']['least']} images, {after['events']['missed']} events were missed; the viewers used {100 * (after['cpu_s'] - before['cpu_s']) / took:.1f} % "
+          f"of a cpu")
+    for name in first.pids:
+        note(f"{name}: {100 * (last.cpu_s[name] - first.cpu_s[name]) / took:.1f} % of a cpu, {first.kB[name]} kB, then {last.kB[name]} kB")
+        check(last.kB[name] < 1.2 * first.kB[name] + 5000, f"memory of {name}: {first.kB[name]} kB, then {last.kB[name]} kB")
+    return status
+
+
+def alone(service, seconds):
+    begin(service)
+    time.sleep(seconds)
+    return end(service)
+
+
+@case("forty viewers, two of them stalled, and image viewers: a run loses nothing, and memory stays")
 def viewers_few(folder):
-    under_load(folder, 40, 2, 2, {"frames": 1000000, "frame_rate_Hz": 100})
+    with serving(folder) as service:
+        put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector={"frames": 1000000, "frame_rate_Hz": 100})
+        with_viewers(service, 40, 2, 2, 1)
 
 
 @case("two hundred viewers, ten of them stalled, and ten image viewers at half the free rate: nothing lost, hops not slower than twice", long=True)
 def viewers_many(folder):
-    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "frames": 1000000}
+    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "frames": 0}
     with serving(folder) as service:
         put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector={**detector, "frame_rate_Hz": 0})
-        free = a_run(service, 5)
-    rate = free["frames"]["settled"] / ((free["ended_unix_ns"] - free["started_unix_ns"]) * 1e-9) / 2
-    print(f"# note: half of the free rate is {rate:.0f} frames/s", flush=True)
-    before, status = under_load(folder, 200, 10, 20, {**detector, "frame_rate_Hz": int(rate)})
-    for hop in ("assemble", "process", "sink"):
-        alone, together = before["latency_ns"][hop]["p99"], status["latency_ns"][hop]["p99"]
-        print(f"# note: {hop}: p99 {alone / 1e3:.0f} us alone, {together / 1e3:.0f} us with 200 viewers", flush=True)
-    check(all(status["latency_ns"][hop]["p99"] < 2 * max(before["latency_ns"][hop]["p99"], 200000) for hop in ("assemble", "process", "sink")),
-          "hops are slower with viewers")
-
-
-@case("a root on a full disk: the service answers, says so and goes on; what cannot be written is refused with its reason", long=True)
-def full(folder):
-    most = 4000  # bytes of any file of it
-    with serving(folder, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) as service:
-        put_experiment(service, "demo")
-        text = (service.experiments / "demo.yaml").read_text()
-        for number in range(40):  # more commands than the log has room for
-            service.ask("POST", f"/sessions/none-{number}/stop", status=404)
-        wait_for("a warning", lambda: "the audit log" in service.program.err())
-        answer = service.ask("PUT", "/experiments/new", text + "#" * most)
-        equal(answer.status, 422, "a text that cannot be stored to be checked")
-        check("cannot write" in answer.json["error"]["message"], f"the reason: {answer.json}")
-        check(not (service.experiments / "new.yaml").exists() and not list(service.experiments.glob(".*")), "no part of a file is left")
-        service.ask("PUT", "/experiments/new", text, status=201)
-        equal([e["valid"] for e in service.get("/experiments")["experiments"]], [True, True], "what is there is read")
-        service.ask("POST", "/sessions", {"experiment": "demo"}, status=201)
-        service.ask("POST", "/sessions/demo/start", status=202)
-        status = service.until("demo", "fault")["status"]
-        equal(status["error"]["code"], "output", f"a run that has no room for its result: {status['error']}")
-        equal(service.get("/runs")["runs"], [], "it leaves nothing")
-        equal(service.raw("GET", API).status, 200, "it is still there")
+        free = alone(service, 10)
+        rate = int(free["frames"]["settled"] / ((free["ended_unix_ns"] - free["started_unix_ns"]) * 1e-9) / 2)
+        note(f"half of the free rate is {rate} frames/s; load {os.getloadavg()[0]:.1f}")
+        put_experiment(service, "demo", stages=["copy"], sinks=["verify"], detector={**detector, "frame_rate_Hz": rate})
+        pairs = [(alone(service, 10), with_viewers(service, 200, 10, 10, 10)) for _ in range(5)]
+        for hop in ("assemble", "process", "sink"):
+            alone_us, with_us = (sorted(pair[i]["latency_ns"][hop]["p99"] / 1e3 for pair in pairs) for i in (0, 1))
+            note(f"{hop}: p99 {alone_us[2]:.0f} us alone, {with_us[2]:.0f} us with viewers: medians of {', '.join(f'{us:.0f}' for us in alone_us)} "
+                 f"and {', '.join(f'{us:.0f}' for us in with_us)}; load {os.getloadavg()[0]:.1f}")
+            # Less than 0.2 ms is the scheduler's; a busy host gives single runs ten times as much.
+            check(with_us[2] < 2 * max(alone_us[2], 200), f"the hop {hop} is slower with viewers")
 
 
 if __name__ == "__main__":

@@ -6,16 +6,14 @@ service that is killed while runs go on."""
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import ssl
 import subprocess
 import tempfile
-import time
 
 from harness import (ROOT, case, check, equal, main, run, run_fails, skip, text_of, wait_for, without_privilege)
-from service import (API, SEEN, SLOWLY, TO_A_FILE, Stream, document, pid_of, put_experiment, serving)
+from service import (API, SEEN, SLOWLY, TO_A_FILE, Stream, document, kill_session, put_experiment, serving)
 
 TOKENS = {"view": "v" * 20, "operate": "o" * 20, "configure": "c" * 20}
 PARAMETERS = {"frames": {"path": "detector.frames", "label": "Frames", "min": 10, "max": 100000},
@@ -136,6 +134,7 @@ def sessions(service):
     service.until("demo", "paused")
     service.ask("POST", "/sessions/demo/resume", status=202)
     service.until("demo", "running")
+    equal(service.get("/sessions/demo/explain")["lost"], 0, "what explain says of the run under way")
     ledger = service.get("/sessions/demo/ledger")
     equal(ledger["words"], [], "causes of a run that loses nothing")
     equal(service.ask("POST", "/sessions/demo/stop", {"reason": "much too long a reason"}).status, 400, "a long reason")
@@ -480,7 +479,7 @@ def crashed(folder):
         service.begin("demo", stages=["copy"], **TO_A_FILE)
         equal(stream.until("sessions", lambda d: d["sessions"] and d["sessions"][0]["state"] == "running")["sessions"][0]["name"], "demo", "event")
         wait_for("a flushed file", lambda: (service.session("demo")["status"] or {}).get("watermark", 0) > 20)
-        os.kill(pid_of(service, "demo"), signal.SIGKILL)
+        kill_session(service, "demo")
         session = stream.until("sessions", lambda d: d["sessions"] and d["sessions"][0]["crashed"])["sessions"][0]
         equal((session["name"], session["alive"], session["run"], session["status"]), ("demo", False, 1, None), "the session")
         row = stream.until("run", lambda d: d["recovered"])
@@ -499,41 +498,6 @@ def crashed(folder):
         stream.close()
 
 
-def lives_on(folder, kills, frames):
-    """A run under which the service is killed: it loses nothing."""
-    with serving(folder) as service:
-        service.begin("demo", stages=["copy"], detector={"frames": frames}, **TO_A_FILE)
-        for number in range(kills):
-            before = service.frames("demo")
-            asking = None
-            if number % 2:  # in the middle of requests
-                asking = subprocess.Popen(["sh", "-c", f"for i in 1 2 3; do curl -s -o /dev/null http://127.0.0.1:{service.port}{API}/runs "
-                                           f"-X GET; curl -s -o /dev/null http://127.0.0.1:{service.port}{API}/experiments; done"])
-            time.sleep(random.random() * 0.7)
-            service.kill()
-            if asking:
-                asking.wait()
-            service.start()
-            session = service.session("demo")
-            equal((session["alive"], session["state"], session["run"]), (True, "running", 1), "the session after a kill")
-            check(session["status"]["frames"]["settled"] >= before, "frames")
-            equal(service.get("/runs")["runs"][0]["state"], "live", "the run in the history")
-        service.ask("POST", "/sessions/demo/stop", status=202)
-        status = service.until("demo", "ended")["status"]
-        equal((status["result"], status["ledger"]["total"]["outcomes"].get("lost", 0)), ("intact", 0), "the run")
-        equal(service.get("/runs")["runs"][0]["result"], "intact", "its result")
-
-
-@case("the service is killed while a run goes on: it finds the session again, and the run loses nothing")
-def killed(folder):
-    lives_on(folder, 3, 100000)
-
-
-@case("the same thirty times, at random moments", long=True)
-def killed_often(folder):
-    lives_on(folder, 30, 100000)
-
-
 @case("a run that ended, and a session that crashed, while there was no service are in the history of the next one")
 def missed(folder):
     with serving(folder) as service:
@@ -541,7 +505,7 @@ def missed(folder):
         service.begin("doomed", stages=["copy"], **TO_A_FILE)
         service.kill()
         wait_for("the end of a run", lambda: any(service.root.glob("*/result.json")))
-        os.kill(pid_of(service, "doomed"), signal.SIGKILL)
+        kill_session(service, "doomed")
         service.start()
         sessions_ = {s["name"]: s for s in service.get("/sessions")["sessions"]}
         equal({n: s["crashed"] for n, s in sessions_.items()}, {"short": False, "doomed": True}, "sessions")

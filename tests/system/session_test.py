@@ -319,6 +319,7 @@ WRITES = """static int open_sink(void *state, const struct sl_env *env)
 
 def writing_plugin(folder):
     """The good plug-in with a sink that makes an empty file; with a file "crash" in the working directory it crashes in open()."""
+# with sanitizers in check-long
     code = GOOD.replace("uint32_t depth;", "uint32_t depth;\n\tchar path[1024];")
     code = code.replace("\tSL_OPTION_END", '\tSL_OUTPUT(struct nothing, path, "plain.txt", "a file"),\n\tSL_OPTION_END', 1)
     before, _, rest = code.partition("static int open_sink")

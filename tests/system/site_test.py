@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """site_test.py - site files and `sluice check`: which file decides, what is locked, which site files are refused, all mistakes at
 once, and where every value comes from."""
+# with sanitizers in check-long
 
 import json
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """stream2_test.py - the sink `stream2` and its clients: an independent decoder (stream2.py) reads what DECTRIS recorded, then what
 `sluice run` sends; every pixel is that of the NeXus file of the same run. Clients pull, stall, die and return."""
+# with sanitizers in check-long
 
 import contextlib
 import json

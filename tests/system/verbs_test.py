@@ -55,7 +55,7 @@ def _(folder):
         says(run("doctor", path, "--set", "link.kind=verbs", folder=folder).ends(0), "mend  RDMA: no library",
              "libibverbs1")
         says(run("doctor", path, folder=folder).ends(0), "ok    RDMA: no library")
-        run_fails("run", path, "--set", "link.kind=verbs", folder=folder, says=["link verbs cannot be used", "libibverbs1"])
+        run_fails("run", path, "--set", "link.kind=verbs", folder=folder, says=["RDMA NICs cannot be used", "libibverbs1"])
         run("run", path, folder=folder).ends(0)
         page = run("list", "--markdown", folder=folder).ends(0).out()
     equal(run("list", "--markdown", folder=folder).ends(0).out(), page, "the page, with and without a library")

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """wire_test.py - what really goes over the wire: captures a run on loopback and takes its packets apart with code that
 shares nothing with ours. Checks the ICRC over the IP header that the kernel sent, which no socket shows."""
+# with sanitizers in check-long
 
 import collections
 import socket

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import {test} from "node:test";
 
 import {EventParser} from "../api.js";
-import {History, wholeHop} from "../history.js";
+import {visible} from "../format.js";
+import {History, Safe, wholeHop} from "../history.js";
 import {lossCauses, verdict} from "../ledger.js";
 import {curve} from "../results.js";
+import {described, experimentOf, range} from "../start.js";
 import {CAUSES, LOSSES, OUTCOMES, allows, causeWords, learn, lossOf} from "../words.js";
 
 const column = (outcomes, causes = {}) => ({settled: Object.values(outcomes).reduce((a, b) => a + b, 0), sent: 0, skipped: 0, pending: 0, outcomes, causes});
@@ -115,4 +117,41 @@ test("profiles: middles, intensity and error, or a plain list", () => {
 	assert.deepEqual(curve({profile: {shape: [3], data: [5, 6, 7]}}), {x: [0, 1, 2], y: [5, 6, 7], xLabel: ""});
 	assert.equal(curve({profile: {...profile, data: null}}), null);
 	assert.equal(curve({peaks: axis}), null);
+});
+
+const mixed = (settled, pending, more = {}) => ({settled, sent: settled, skipped: 0, pending, outcomes: {}, causes: {}, ...more});
+const live = (watermark, columns, prescaled = 0) => ({watermark, frames: {prescaled}, sources: {modules: columns.map(() => ({first: 0}))}, ledger: {total: mixed(0, columns.reduce((sum, {pending}) => sum + pending, 0)), modules: columns}});
+
+test("what the watermark proves to be safe: never more than that, and all of it in the end", () => {
+	const safe = new Safe();
+	assert.deepEqual(safe.add(live(0, [mixed(100, 40)])), [0], "nothing is safe");
+	assert.deepEqual(safe.add(live(90, [mixed(100, 40)])), [30], "of ten frames beyond the watermark all may be kept");
+	assert.deepEqual(safe.add(live(100, [mixed(400, 90)])), [40], "those that were pending when 100 were settled");
+	assert.deepEqual(safe.add(live(100, [mixed(400, 90)])), [40]);
+	assert.deepEqual(safe.add(live(400, [mixed(400, 90)])), [90]);
+	assert.deepEqual(new Safe().add(live(400, [mixed(400, 90)], 5)), [85], "samples of the rejected are not stored");
+	const {total, modules} = safe.apply(live(400, [mixed(400, 90)]).ledger);
+	assert.deepEqual([total.pending, total.outcomes.stored, modules[0].pending, modules[0].outcomes.stored], [0, 90, 0, 90]);
+	assert.deepEqual(safe.add(live(400, [mixed(400, 0, {outcomes: {stored: 90}})])), [0], "the run has ended: the ledger says it itself");
+	assert.equal(safe.apply({total: mixed(1, 0), modules: []}).total.pending, 0);
+});
+
+test("a form: exact ranges, and no words about values that are not taken", () => {
+	assert.equal(range(0, 1e12), "0 to 1,000,000,000,000");
+	assert.equal(range(0, 0.01), "0 to 0.01");
+	assert.equal(range(1, null), "at least 1");
+	assert.equal(described("frames per second; 0: as fast as credits allow", 1, 200), "frames per second");
+	assert.equal(described("frames per second; 0: as fast as credits allow", 0, 200), "frames per second; 0: as fast as credits allow");
+});
+
+test("an experiment is that of a session by its whole path", () => {
+	const list = [{name: "a"}];
+	assert.equal(experimentOf({experiment: "/data/a.yaml"}, list, "/data"), list[0]);
+	assert.equal(experimentOf({experiment: "/other/a.yaml"}, list, "/data"), null);
+	assert.equal(experimentOf({experiment: "a.yaml"}, list, undefined), null);
+});
+
+test("marks that turn a text around are seen", () => {
+	assert.equal(visible("a\u202egnp.exe\n\u0007"), "a<U+202E>gnp.exe\n<U+0007>");
+	assert.equal(visible("\u05d0\u05d1 caf\u00e9"), "\u05d0\u05d1 caf\u00e9");
 });

@@ -50,9 +50,11 @@ static void print_session(const struct sl_api_answer *answer)
 		puts("no status yet");
 		return;
 	}
-	printf("%s: %s, run %llu: %llu of %llu frames, %llu lost, %llu damaged%s%s%s%s\n",
-	       s.session, s.state, (unsigned long long)s.run, (unsigned long long)s.frames,
-	       (unsigned long long)s.expected_frames, (unsigned long long)s.lost,
+	printf("%s: %s, run %llu: %llu", s.session, s.state, (unsigned long long)s.run,
+	       (unsigned long long)s.frames);
+	if (s.expected_frames) /* 0: the run has no end */
+		printf(" of %llu", (unsigned long long)s.expected_frames);
+	printf(" frames, %llu lost, %llu damaged%s%s%s%s\n", (unsigned long long)s.lost,
 	       (unsigned long long)s.damaged, s.result[0] ? ", " : "", s.result,
 	       s.error[0] ? ", error: " : "", s.error_message);
 }
@@ -267,7 +269,7 @@ static int do_verb(struct call *c, const char *name, const char *verb, const cha
 	if (!strcmp(verb, "watch"))
 		return do_watch(c, name);
 	snprintf(path, sizeof(path), API "/sessions/%s/%s", name, verb);
-	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") ||
+	if (!strcmp(verb, "ledger") || !strcmp(verb, "results") || !strcmp(verb, "explain") ||
 	    (!strcmp(verb, "metadata") && !words))
 		return call(c, "GET", path, NULL, NULL, 0);
 	if (!strcmp(verb, "metadata")) {

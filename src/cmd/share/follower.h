@@ -24,14 +24,14 @@ struct sl_reach {
 	{                                                                                       \
 #name, type, offsetof(S, reach.name), sizeof(((S *)0)->reach.name), __VA_ARGS__ \
 	}
-#define SL_REACH_OPTIONS(S)                                                                     \
-	SL_REACH_OPTION(SL_OPTION_F64, S, wait_s, "0", 0, 86400, "s",                           \
-			"for the share, where there is none of that name yet", NULL, NULL),     \
-		SL_REACH_OPTION(SL_OPTION_STRING, S, secret_file, "", 0, 0, "",                 \
-				"of rdma://: file with the secret of the share", NULL, NULL),   \
-		SL_REACH_OPTION(SL_OPTION_STRING, S, device, "", 0, 0, "",                      \
-				"of rdma://: an RDMA device of this host; empty: a UDP socket", \
-				NULL, NULL)
+#define SL_REACH_OPTIONS(S)                                                                        \
+	SL_REACH_OPTION(SL_OPTION_F64, S, wait_s, "0", 0, 86400, "s",                              \
+			"for the share, where there is none of that name yet", NULL, NULL),        \
+		SL_REACH_OPTION(SL_OPTION_STRING, S, secret_file, "", 0, 0, "",                    \
+				"of rdma://: file with the secret of the share", NULL, NULL),      \
+		SL_REACH_OPTION(SL_OPTION_STRING, S, device, "", 0, 0, "",                         \
+				"of rdma://: an RDMA NIC of this host; empty: a UDP socket", NULL, \
+				NULL)
 
 int sl_reach_share(const char *url, const struct sl_reach *reach, struct sl_follower **follower);
 

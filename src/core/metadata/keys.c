@@ -112,11 +112,18 @@ static const char *nearly(const char *key)
 	return guess;
 }
 
-static bool has_control(const char *text)
+/* Control characters of ASCII, and U+0080 to U+009F, which in UTF-8 are 0xc2 and a byte below
+ * 0xa0: terminals take both for commands. */
+static bool has_control(const char *text, const char *except)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+	const unsigned char *c = (const unsigned char *)text;
+
+	for (; *c; c++) {
+		if ((*c < 0x20 && !strchr(except, *c)) || *c == 0x7f)
 			return true;
+		if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+			return true;
+	}
 	return false;
 }
 
@@ -145,7 +152,7 @@ static int check_text(const struct sl_metadata_known *known, const char *text, c
 {
 	struct sl_metadata_user user[SL_METADATA_USERS];
 
-	if (has_control(text)) {
+	if (has_control(text, "")) {
 		snprintf(why, why_bytes, "is one line, without tabs and control characters");
 		return -EINVAL;
 	}
@@ -187,6 +194,8 @@ static const char *fault_of(const char *name, const char *value)
 		return "a key has 1 to 63 of A-Z a-z 0-9 . _ -";
 	if (row_of(name))
 		return "is no free key: set it without 'keys'";
+	if (has_control(value, "\n\t"))
+		return "a value has no control characters but tabs and ends of lines";
 	return strlen(value) < SL_METADATA_VALUE ? NULL : "a value has at most 1023 bytes";
 }
 

@@ -94,6 +94,23 @@ static void free_keys_are_any_others(void **state)
 	takes("point", "3", "point", "3");
 	takes("T", "77", "T", "77");
 	takes("comment", "two\nlines", "comment", "two\nlines");
+	takes("comment",
+	      "a\ttab, \xe2\x80\xae"
+	      "direction, \xc2\xa0, \xc3\xa9",
+	      "comment",
+	      "a\ttab, \xe2\x80\xae"
+	      "direction, \xc2\xa0, \xc3\xa9");
+	refuses("comment", "\x1b[2J", -EINVAL, "no control characters");
+	refuses("comment", "a\rb", -EINVAL, "no control characters");
+	refuses("comment", "\x7f", -EINVAL, "no control characters");
+	refuses("comment",
+		"\xc2\x9b"
+		"2J",
+		-EINVAL, "no control characters");
+	refuses("title",
+		"\xc2\x9b"
+		"2J",
+		-EINVAL, "control characters");
 	refuses("a b", "x", -EINVAL, "A-Z");
 	refuses("", "x", -EINVAL, "A-Z");
 	refuses("keys.", "x", -EINVAL, "A-Z");

@@ -239,7 +239,7 @@ static int open_in(struct sl_verbs_link *link, const struct sl_offer *offer, uin
 	}
 	err = sl_verbs_queue_open(link->nic[in->nic], link->env.service == SL_SERVICE_RC,
 				  SL_VERBS_GRANTS, link->env.ring->slots + SL_VERBS_MARGIN,
-				  &in->queue);
+				  SL_VERBS_REMOTE_WRITE, &in->queue);
 	if (err)
 		return err;
 	err = describe(link, offer, index, in);
@@ -331,7 +331,7 @@ int sl_verbs_link_offer(void *state, struct sl_offer *offer)
 	*out = (struct sl_verbs_out){.nic = offer->module % link->nics, .memory = {.fd = -1}};
 	info = sl_verbs_info(link->nic[out->nic]);
 	err = sl_verbs_queue_open(link->nic[out->nic], link->env.service == SL_SERVICE_RC,
-				  SL_VERBS_SENDS, 1, &out->queue);
+				  SL_VERBS_SENDS, 1, SL_VERBS_REMOTE_WRITE, &out->queue);
 	if (!err)
 		err = open_memory(link, out, offer->block_bytes);
 	if (err) {

@@ -71,6 +71,15 @@ static void walk_port(struct walk *w, struct ibv_context *context, uint8_t port)
 	}
 }
 
+/* 1 at least: RC has room for that. */
+static uint32_t max_reads(const struct ibv_device_attr *attr)
+{
+	int least = attr->max_qp_rd_atom < attr->max_qp_init_rd_atom ? attr->max_qp_rd_atom
+								     : attr->max_qp_init_rd_atom;
+
+	return least > 0 ? (uint32_t)least : 1;
+}
+
 static void walk_device(struct walk *w, struct ibv_device *nic)
 {
 	struct ibv_context *context = w->lib->ibv_open_device(nic);
@@ -82,6 +91,7 @@ static void walk_device(struct walk *w, struct ibv_device *nic)
 	if (context && w->lib->ibv_query_device(context, &attr) == 0) {
 		w->info.max_work = (uint32_t)attr.max_qp_wr;
 		w->info.max_completions = (uint32_t)attr.max_cqe;
+		w->info.max_reads = max_reads(&attr);
 		for (unsigned p = 1; p <= attr.phys_port_cnt && !w->stop; p++)
 			walk_port(w, context, (uint8_t)p);
 	}

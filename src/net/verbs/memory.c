@@ -8,8 +8,14 @@
 
 static int flags_of(enum sl_verbs_access access)
 {
-	return access == SL_VERBS_REMOTE_WRITE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
-					       : IBV_ACCESS_LOCAL_WRITE;
+	switch (access) {
+	case SL_VERBS_REMOTE_WRITE:
+		return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	case SL_VERBS_REMOTE_READ:
+		return IBV_ACCESS_REMOTE_READ;
+	default:
+		return IBV_ACCESS_LOCAL_WRITE;
+	}
 }
 
 static int refused(const struct sl_verbs_nic *d, const struct sl_region *region, uint64_t bytes,

@@ -111,7 +111,9 @@ static int make_queue(struct sl_verbs_nic *d, uint32_t completions)
 	int err;
 
 	if (d->info.max_completions && completions > d->info.max_completions) {
-		sl_error("%s has room for %u completions, %u are needed: lower ring.slots",
+		sl_error("%s has room for %u completions, %u are needed: lower ring.slots of a "
+			 "link, "
+			 "max_peers of a share",
 			 d->info.name, d->info.max_completions, completions);
 		return -ENOSPC;
 	}
@@ -138,7 +140,7 @@ int sl_verbs_open(const char *names, const uint8_t *gid, uint32_t completions,
 	int err;
 
 	if (!sl_verbs_library()) {
-		sl_error("link verbs cannot be used: %s", sl_verbs_unavailable());
+		sl_error("RDMA NICs cannot be used: %s", sl_verbs_unavailable());
 		return -ENOSYS;
 	}
 	d = calloc(1, sizeof(*d));
@@ -195,7 +197,9 @@ unsigned sl_verbs_serve(struct sl_verbs_nic *d)
 			break;
 		case IBV_EVENT_CQ_ERR:
 		case IBV_EVENT_DEVICE_FATAL:
-			sl_error("%s: the NIC failed; this run cannot go on over it", d->info.name);
+			d->failed = true;
+			sl_error("%s: the NIC failed: its links and shares carry no more data",
+				 d->info.name);
 			break;
 		default:
 			break;
@@ -203,6 +207,11 @@ unsigned sl_verbs_serve(struct sl_verbs_nic *d)
 		d->lib->ibv_ack_async_event(&event);
 	}
 	return refused;
+}
+
+bool sl_verbs_has_failed(const struct sl_verbs_nic *d)
+{
+	return d->failed;
 }
 
 /* ---- completions ---- */

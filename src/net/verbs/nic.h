@@ -14,6 +14,7 @@ struct sl_verbs_nic {
 	struct sl_verbs_info info;
 	/* Events taken and not acknowledged: that takes a mutex, so it is done when closing. */
 	unsigned events;
+	bool failed; /* it said so: no request completes any longer */
 };
 
 /* find.c: one address after another, until told to stop (true). */

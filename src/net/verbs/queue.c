@@ -25,12 +25,17 @@ static int modify(struct sl_verbs_queue *q, struct ibv_qp_attr *attr, int mask)
 }
 
 /* Which attributes a transition must and may name is fixed by the kernel, by type of queue. */
-static int to_init(struct sl_verbs_queue *q)
+static int to_init(struct sl_verbs_queue *q, enum sl_verbs_access access)
 {
+	static const unsigned flags[] = {
+		[SL_VERBS_LOCAL] = IBV_ACCESS_LOCAL_WRITE,
+		[SL_VERBS_REMOTE_WRITE] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		[SL_VERBS_REMOTE_READ] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = q->nic->info.port,
-		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = flags[access],
 	};
 
 	return modify(q, &attr,
@@ -53,7 +58,7 @@ static int to_receive(struct sl_verbs_queue *q, const struct sl_verbs_path *path
 		.path_mtu = mtu_of(path->pmtu),
 		.dest_qp_num = path->peer_qpn,
 		.rq_psn = path->receive_psn,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = path->reads ? path->reads : 1,
 		.min_rnr_timer = path->min_rnr_timer,
 		.ah_attr = {.is_global = 1,
 			    .port_num = q->nic->info.port,
@@ -77,7 +82,7 @@ static int to_send(struct sl_verbs_queue *q, const struct sl_verbs_path *path)
 		.timeout = path->timeout,
 		.retry_cnt = path->retry,
 		.rnr_retry = path->rnr_retry,
-		.max_rd_atomic = 1,
+		.max_rd_atomic = path->reads ? path->reads : 1,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
@@ -88,7 +93,7 @@ static int to_send(struct sl_verbs_queue *q, const struct sl_verbs_path *path)
 }
 
 int sl_verbs_queue_open(struct sl_verbs_nic *nic, bool reliable, uint32_t sends, uint32_t receives,
-			struct sl_verbs_queue **queue)
+			enum sl_verbs_access access, struct sl_verbs_queue **queue)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = nic->cq,
@@ -109,7 +114,7 @@ int sl_verbs_queue_open(struct sl_verbs_nic *nic, bool reliable, uint32_t sends,
 	q->reliable = reliable;
 	errno = 0;
 	q->qp = nic->lib->ibv_create_qp(nic->pd, &attr);
-	err = q->qp ? to_init(q) : errno ? -errno : -EIO;
+	err = q->qp ? to_init(q, access) : errno ? -errno : -EIO;
 	if (err) {
 		sl_error("%s: no %s queue pair with %u receives (at most %u): %s", nic->info.name,
 			 reliable ? "RC" : "UC", receives, nic->info.max_work, strerror(-err));
@@ -160,6 +165,8 @@ void sl_verbs_queue_close(struct sl_verbs_queue *q)
 
 static enum ibv_wr_opcode opcode_of(uint32_t flags)
 {
+	if (flags & SL_VERBS_READ)
+		return IBV_WR_RDMA_READ;
 	if (flags & SL_VERBS_SEND)
 		return flags & SL_VERBS_IMMEDIATE ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 	return flags & SL_VERBS_IMMEDIATE ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;

@@ -38,6 +38,7 @@ struct sl_verbs_info { /* one address of one port */
 	bool active; /* the port has a link */
 	uint16_t pmtu;
 	uint32_t max_message_bytes, max_work, max_completions;
+	uint32_t max_reads; /* READs in flight of one queue, either way */
 };
 
 /* Every RoCE v2 address of every NIC, and NICs without any. How many were told. */
@@ -55,10 +56,13 @@ const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_nic *nic);
 /* Control thread: what the NIC says besides completions. It logs a port that goes down or
  * comes back; the count is that of requests that a queue refused for their key or range. */
 unsigned sl_verbs_serve(struct sl_verbs_nic *nic);
+/* The NIC failed or was removed: no request completes any longer. Known after sl_verbs_serve(). */
+bool sl_verbs_has_failed(const struct sl_verbs_nic *nic);
 
 /* ---- memory ---- */
 
-enum sl_verbs_access { SL_VERBS_LOCAL, SL_VERBS_REMOTE_WRITE };
+/* What the other side may do: to memory, or by a queue pair. */
+enum sl_verbs_access { SL_VERBS_LOCAL, SL_VERBS_REMOTE_WRITE, SL_VERBS_REMOTE_READ };
 
 struct sl_verbs_memory {
 	void *handle; /* NULL: not registered */
@@ -84,11 +88,12 @@ struct sl_verbs_path { /* where a queue leads, and how patient it is; the last f
 	uint32_t peer_qpn, receive_psn, send_psn;
 	uint16_t pmtu;
 	uint8_t traffic_class, timeout, retry, rnr_retry, min_rnr_timer;
+	uint8_t reads; /* READs in flight, either way; reliable only; 0: 1 */
 };
 
 /* A reliable (RC) or unreliable (UC) queue in INIT: it has a number and takes receives. */
 int sl_verbs_queue_open(struct sl_verbs_nic *nic, bool reliable, uint32_t sends, uint32_t receives,
-			struct sl_verbs_queue **queue);
+			enum sl_verbs_access access, struct sl_verbs_queue **queue);
 int sl_verbs_queue_connect(struct sl_verbs_queue *queue, const struct sl_verbs_path *path);
 uint32_t sl_verbs_queue_number(const struct sl_verbs_queue *queue);
 
@@ -103,6 +108,7 @@ enum sl_verbs_send_flags {
 	SL_VERBS_SEND = 1 << 1,	  /* the receiver's posted memory instead of remote and rkey */
 	SL_VERBS_SIGNAL = 1 << 2, /* a completion also when it went well */
 	SL_VERBS_INLINE = 1 << 3, /* local is an address here, copied at once; 8 bytes at most */
+	SL_VERBS_READ = 1 << 4,	  /* from remote and rkey into local memory */
 };
 
 struct sl_verbs_send {

@@ -277,24 +277,27 @@ static struct sl_verbs_path path_to(const struct pair *p, unsigned other, uint8_
 		.retry = 6,
 		.rnr_retry = rnr_retry,
 		.min_rnr_timer = 12,
+		.reads = 8,
 	};
 
 	memcpy(path.peer, sl_verbs_info(p->nic[other])->gid, sizeof(path.peer));
 	return path;
 }
 
-static struct pair *pair_open(bool reliable, uint8_t rnr_retry)
+/* Memory and queues for what the other side may do. */
+static struct pair *pair_open_for(bool reliable, uint8_t rnr_retry, enum sl_verbs_access access)
 {
 	static const char *const address[] = {"192.0.2.1", "198.51.100.1"};
 	struct pair *p = calloc(1, sizeof(*p));
 
 	for (unsigned i = 0; i < 2; i++) {
 		p->nic[i] = open_at(address[i]);
-		assert_int_equal(sl_verbs_queue_open(p->nic[i], reliable, 8, 8, &p->queue[i]), 0);
+		assert_int_equal(
+			sl_verbs_queue_open(p->nic[i], reliable, 8, 8, access, &p->queue[i]), 0);
 		assert_int_equal(sl_region_open(SL_REGION_HOST, 2 * BYTES, &p->region[i]), 0);
 		assert_int_equal(sl_verbs_register(p->nic[i], &p->region[i], 0, 2 * BYTES,
 						   (uintptr_t)p->region[i].base,
-						   SL_VERBS_REMOTE_WRITE, &p->memory[i]),
+						   i ? access : SL_VERBS_LOCAL, &p->memory[i]),
 				 0);
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -305,6 +308,11 @@ static struct pair *pair_open(bool reliable, uint8_t rnr_retry)
 	for (unsigned i = 0; i < BYTES; i++)
 		((uint8_t *)p->region[0].base)[i] = (uint8_t)(i * 7 + i / 256);
 	return p;
+}
+
+static struct pair *pair_open(bool reliable, uint8_t rnr_retry)
+{
+	return pair_open_for(reliable, rnr_retry, SL_VERBS_REMOTE_WRITE);
 }
 
 static void pair_close(struct pair *p)
@@ -367,6 +375,39 @@ static void messages_arrive_and_complete(void **state)
 			assert_int_equal(status_at(p, 1, &c), 1);
 		if (flags & SL_VERBS_IMMEDIATE)
 			assert_int_equal(c.immediate, 0x11223344);
+		pair_close(p);
+	}
+}
+
+static void memory_is_read(void **state)
+{
+	struct pair *p = pair_open_for(true, 7, SL_VERBS_REMOTE_READ);
+	struct sl_verbs_send read = message(p, SL_VERBS_READ);
+	struct sl_verbs_completion c;
+
+	assert_int_equal(sl_verbs_info(p->nic[0])->max_reads, 8);
+	memset(p->region[1].base, 0x5a, BYTES);
+	assert_int_equal(sl_verbs_post_send(p->queue[0], &read), 0);
+	assert_int_equal(status_at(p, 0, &c), 0);
+	assert_int_equal(c.id, 77);
+	assert_memory_equal(p->region[0].base, p->region[1].base, BYTES);
+	pair_close(p);
+}
+
+/* What may be read cannot be written, and the other way around. */
+static void what_may_be_read_is_not_written(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct pair *p =
+			pair_open_for(true, 7, i ? SL_VERBS_REMOTE_WRITE : SL_VERBS_REMOTE_READ);
+		struct sl_verbs_send send = message(p, i ? SL_VERBS_READ : 0);
+		struct sl_verbs_completion c;
+
+		memset(p->region[1].base, 0x5a, BYTES);
+		assert_int_equal(sl_verbs_post_send(p->queue[0], &send), 0);
+		assert_int_equal(status_at(p, 0, &c), -EACCES);
+		assert_int_equal(((uint8_t *)p->region[1].base)[0], 0x5a);
+		assert_int_equal(((uint8_t *)p->region[0].base)[0], 0);
 		pair_close(p);
 	}
 }
@@ -476,7 +517,8 @@ static void connections_that_cannot_be_say_what_to_do(void **state)
 	struct sl_verbs_queue *queue;
 	const char *text;
 
-	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, &queue), 0);
+	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, SL_VERBS_REMOTE_WRITE, &queue),
+			 0);
 	capture_begin();
 	fake_verbs_fail("ibv_modify_qp", ETIMEDOUT);
 	assert_int_equal(sl_verbs_queue_connect(queue, &path), -ETIMEDOUT);
@@ -485,9 +527,12 @@ static void connections_that_cannot_be_say_what_to_do(void **state)
 	sl_verbs_queue_close(queue);
 	capture_begin();
 	queue = NULL;
-	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 100000, &queue), -ENOMEM);
+	assert_int_equal(
+		sl_verbs_queue_open(p->nic[0], true, 8, 100000, SL_VERBS_REMOTE_WRITE, &queue),
+		-ENOMEM);
 	fake_verbs_fail("ibv_modify_qp", EINVAL);
-	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, &queue), -EINVAL);
+	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, SL_VERBS_REMOTE_WRITE, &queue),
+			 -EINVAL);
 	text = capture_end();
 	assert_non_null(strstr(text, "100000 receives"));
 	assert_null(queue);
@@ -510,6 +555,8 @@ int main(void)
 		CASE(memory_of_any_kind_is_registered),
 		CASE(memory_that_is_refused_says_why),
 		CASE(messages_arrive_and_complete),
+		CASE(memory_is_read),
+		CASE(what_may_be_read_is_not_written),
 		CASE(inline_data_is_taken_at_once),
 		CASE(failures_have_names),
 		CASE(a_full_queue_says_so),

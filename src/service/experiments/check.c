@@ -116,8 +116,19 @@ static int write_file(const char *path, const char *text, size_t bytes)
 			err = -errno;
 		at += n > 0 ? (size_t)n : 0;
 	}
-	close(fd);
+	if (close(fd) && !err)
+		err = -errno;
 	return err;
+}
+
+static json_t *cannot_write(int err)
+{
+	char message[200];
+
+	snprintf(message, sizeof(message),
+		 "the service cannot write to its folder in the root of the runs: %s",
+		 strerror(-err));
+	return failed(message);
 }
 
 static json_t *run_text(struct sl_experiments *x, const char *name, const char *text, size_t bytes,
@@ -125,15 +136,14 @@ static json_t *run_text(struct sl_experiments *x, const char *name, const char *
 {
 	char folder[1100], path[1200];
 	json_t *found;
+	int err;
 
 	snprintf(folder, sizeof(folder), "%s/check-XXXXXX", x->temporary);
 	if (!mkdtemp(folder))
-		return failed("the service cannot write to its folder in the root of the runs");
+		return cannot_write(-errno);
 	snprintf(path, sizeof(path), "%s/%s.yaml", folder, name);
-	if (write_file(path, text, bytes))
-		found = failed("the service cannot write to its folder in the root of the runs");
-	else
-		found = run(x, path, set, sets, distrust);
+	err = write_file(path, text, bytes);
+	found = err ? cannot_write(err) : run(x, path, set, sets, distrust);
 	cut_folders(found, "errors", folder);
 	cut_folders(found, "warnings", folder);
 	unlink(path);
@@ -141,7 +151,6 @@ static json_t *run_text(struct sl_experiments *x, const char *name, const char *
 	return found;
 }
 
-/* By its whole path: a name may begin with '-'. */
 static json_t *run_file(struct sl_experiments *x, const char *name, const char *const *set,
 			size_t sets, enum sl_distrust distrust)
 {

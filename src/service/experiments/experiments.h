@@ -30,8 +30,8 @@ int sl_experiments_open(const struct sl_experiments_options *options,
 			struct sl_experiments **experiments);
 void sl_experiments_close(struct sl_experiments *experiments); /* NULL is fine */
 
-/* {"experiments": [{name, title, modified_unix_ns, bytes, valid, error, parameters}]}, by name.
- * NULL: the folder cannot be read. */
+/* {"experiments": [{name, title, modified_unix_ns, bytes, valid, error, parameters}]}, by name;
+ * also files whose names cannot be addressed, as not valid. NULL: the folder cannot be read. */
 json_t *sl_experiments_list(struct sl_experiments *experiments);
 /* {name, text, sha256, modified_unix_ns, valid, errors, parameters}; NULL: there is none of that
  * name. */

@@ -154,22 +154,32 @@ static json_t *row_of(struct sl_experiments *x, const char *name)
 	return row;
 }
 
-/* "name" of "name.yaml"; false: it is none. */
-static bool name_of(const char *file, char name[64])
+/* A file that cannot be addressed, with the reason; NULL: it is no file. */
+static json_t *row_of_misnamed(const struct sl_experiments *x, const char *name)
 {
-	size_t n = strlen(file), ending = strlen(ENDING);
+	char path[1400];
+	struct stat st;
+	json_t *error;
 
-	if (n <= ending || n - ending >= 64 || strcmp(file + n - ending, ENDING) != 0)
-		return false;
-	snprintf(name, 64, "%.*s", (int)(n - ending), file);
-	return sl_registry_name_is_valid(name);
+	snprintf(path, sizeof(path), "%s/%.255s" ENDING, x->folder, name);
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return NULL;
+	error = json_pack("{s:s, s:s, s:n, s:n, s:s}", "code", "name", "message",
+			  "the name of the file is no name of an experiment: 1 to 63 of "
+			  "A-Z a-z 0-9 . _ -, and no '.' or '-' at the beginning",
+			  "where", "line", "hint", "rename the file");
+	return json_pack("{s:o, s:I, s:I, s:n, s:b, s:o, s:n, s:n, s:n}", "name",
+			 sl_json_text(name), "modified_unix_ns", modified_ns(&st), "bytes",
+			 (json_int_t)st.st_size, "title", "valid", 0, "error", error, "detector",
+			 "transfers", "parameters");
 }
 
+/* Hidden files are none, as those that editors make. */
 static int is_experiment(const struct dirent *entry)
 {
-	char name[64];
+	size_t n = strlen(entry->d_name), ending = strlen(ENDING);
 
-	return name_of(entry->d_name, name);
+	return n > ending && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - ending, ENDING);
 }
 
 json_t *sl_experiments_list(struct sl_experiments *x)
@@ -177,10 +187,13 @@ json_t *sl_experiments_list(struct sl_experiments *x)
 	struct dirent **entry = NULL;
 	int n = scandir(x->folder, &entry, is_experiment, alphasort);
 	json_t *list = n < 0 ? NULL : json_array(), *row;
-	char name[64];
 
 	for (int i = 0; i < n; i++) {
-		if (name_of(entry[i]->d_name, name) && (row = row_of(x, name)))
+		char *name = entry[i]->d_name;
+
+		name[strlen(name) - strlen(ENDING)] = 0;
+		row = sl_registry_name_is_valid(name) ? row_of(x, name) : row_of_misnamed(x, name);
+		if (row)
 			json_array_append_new(list, row);
 		free(entry[i]);
 	}

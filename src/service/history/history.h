@@ -5,8 +5,10 @@
  *            killed. One thread looks at the root twice a second: for new runs, and for those that
  *            end. Another one recovers the files of crashed runs, one after another, with `sluice
  *            recover` as a child of low priority; what that said is kept in
- *            ROOT/.service/recovered/NNNNNN.json. Rows of runs that are over are kept in memory.
- *            Events:    "run": the row of a run that has ended, crashed or was recovered.
+ *            ROOT/.service/recovered/NNNNNN.json. The last status that was seen of a run that
+ *            lives is kept in ROOT/.service/seen, at most 5 s old: if the run crashes, these are
+ *            its counts. Rows of runs that are over are kept in memory.
+ * Events:    "run": the row of a run that has ended, crashed or was recovered.
  * Threads:   any thread asks; reads files. Not for the thread of bytes.
  * Ownership: JSON objects are references of the caller. */
 #ifndef SL_SERVICE_HISTORY_H
@@ -24,6 +26,10 @@ struct sl_history_options {
 	const char *root, *own; /* ROOT and ROOT/.service */
 	bool recover;
 	struct sl_events *events;
+	/* The latest status of a run that lives; NULL: there is none. From the history's own
+	 * thread. */
+	json_t *(*status_of)(void *arg, uint64_t run);
+	void *arg;
 };
 
 int sl_history_open(const struct sl_history_options *options, struct sl_history **history);

@@ -1,5 +1,5 @@
-/* private.h - the history between its files: runs.c lists and rows, watch.c what changes, recover.c
- * after crashes. */
+/* private.h - the history between its files: runs.c lists and rows, watch.c what changes, seen.c
+ * what was seen of live runs, recover.c after crashes. */
 #ifndef SL_SERVICE_HISTORY_PRIVATE_H
 #define SL_SERVICE_HISTORY_PRIVATE_H
 
@@ -11,6 +11,12 @@
 #include "session/folder/folder.h"
 
 enum { SL_HISTORY_ROWS = 2048, SL_HISTORY_LIVE = 256, SL_HISTORY_CRASHED = 1024 };
+
+struct sl_history_seen { /* of a run that lives */
+	uint64_t run;	 /* 0: free */
+	json_t *status;
+	uint64_t written_ns; /* CLOCK_MONOTONIC; 0: not yet */
+};
 
 struct sl_history {
 	char program[1024], root[1024], own[1024];
@@ -33,6 +39,10 @@ struct sl_history {
 	pthread_cond_t wake;
 	bool stop;
 	struct sl_thread watcher, recoverer;
+
+	json_t *(*status_of)(void *arg, uint64_t run);
+	void *arg;
+	struct sl_history_seen seen[SL_HISTORY_LIVE]; /* of the watcher alone */
 };
 
 /* runs.c */
@@ -43,10 +53,21 @@ int sl_history_open_run(const struct sl_history *history, uint64_t run);
 enum sl_run_state sl_history_state(const struct sl_history *history, uint64_t run);
 void sl_history_forget(struct sl_history *history, uint64_t run); /* its row */
 json_t *sl_history_read_json(int folder, const char *name);
+/* Counts of a result or status; of several transfers their sum. */
+json_int_t sl_history_frames(const json_t *result);
+json_int_t sl_history_lost(const json_t *result);
+json_int_t sl_history_damaged(const json_t *result);
 
 /* watch.c: threads */
 void *sl_history_watch(void *history);
 void sl_history_publish(struct sl_history *history, uint64_t run);
+/* seen.c: the watcher calls these */
+void sl_history_see(struct sl_history *history, uint64_t run);
+/* crashed: what was seen of it is kept; else it has a result of its own. */
+void sl_history_end_seen(struct sl_history *history, uint64_t run, bool crashed);
+void sl_history_close_seen(struct sl_history *history);
+/* Any thread. NULL: nothing. */
+json_t *sl_history_last_seen(const struct sl_history *history, uint64_t run);
 /* recover.c */
 void *sl_history_recover(void *history);
 /* Under the lock: unless that was done already. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,15 @@
 #include "service/history/private.h"
 #include "service/process/process.h"
 
-enum { FILES = 32, DEPTH = 3, NICER = 9, SAID_BYTES = 4000, TIMEOUT_MS = 3600000, NAME = 512 };
+enum {
+	FILES = 32,
+	DEPTH = 3,
+	NICER = 9,
+	SAID_BYTES = 4000,
+	TIMEOUT_MS = 3600000,
+	LOCK_MS = 50,
+	NAME = 512
+};
 
 struct files {
 	char name[FILES][NAME]; /* relative to the run's folder */
@@ -77,11 +86,32 @@ static bool is_stopping(void *arg)
 	return stop;
 }
 
-/* NULL: we are to end; it goes on by itself. */
-static json_t *recover_file(struct sl_history *h, const char *folder, const char *name)
+/* The program that recovers holds this lock, too: it goes on when its service is killed, and the
+ * next service waits for it. *fd: -1: it could not be opened. False: we are to end. */
+static bool lock_recovery(struct sl_history *h, int *fd)
+{
+	char path[1200];
+
+	snprintf(path, sizeof(path), "%s/recovered/lock", h->own);
+	*fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (*fd < 0)
+		sl_warn("cannot open '%s': %s", path, strerror(errno));
+	while (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB)) {
+		if (is_stopping(h)) {
+			close(*fd);
+			return false;
+		}
+		sl_clock_sleep_until(sl_clock_ns() + LOCK_MS * UINT64_C(1000000));
+	}
+	return true;
+}
+
+/* held: the lock; -1: none. NULL: we are to end; it goes on by itself. */
+static json_t *recover_file(struct sl_history *h, const char *folder, const char *name, int held)
 {
 	const char *const argv[] = {h->program, "recover", name, NULL};
-	const struct sl_process p = {.argv = argv,
+	const struct sl_process p = {.held = held > 0 ? held : 0,
+				     .argv = argv,
 				     .folder = folder,
 				     .most_bytes = SAID_BYTES,
 				     .timeout_ms = TIMEOUT_MS,
@@ -141,34 +171,57 @@ static void write_record(const struct sl_history *h, uint64_t run, const json_t 
 			strerror(errno), (unsigned long long)run);
 }
 
+/* What recovery says of each file; NULL: we are to end, or there is no memory. */
+static json_t *recover_files(struct sl_history *h, const char *folder, const struct files *files,
+			     int lock)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < files->n && list; i++) {
+		json_t *one = recover_file(h, folder, files->name[i], lock);
+
+		if (one) {
+			json_array_append_new(list, one);
+		} else {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	return list;
+}
+
+static void note_recovered(struct sl_history *h, uint64_t run, json_t *list)
+{
+	json_t *record = json_pack("{s:I, s:o}", "when_unix_ns", (json_int_t)sl_clock_unix_ns(),
+				   "files", list);
+
+	sl_info("run %llu had crashed: %zu of its files were looked at", (unsigned long long)run,
+		json_array_size(list));
+	write_record(h, run, record);
+	json_decref(record);
+	sl_history_forget(h, run);
+	sl_history_publish(h, run);
+}
+
 static void recover_run(struct sl_history *h, uint64_t run)
 {
 	struct files *files = calloc(1, sizeof(*files));
-	json_t *list = json_array(), *one = list, *record;
-	int at = sl_history_open_run(h, run);
+	int at = sl_history_open_run(h, run), lock = -1;
 	char folder[1100], number[32];
+	json_t *list = NULL;
 
 	sl_run_folder_digits(run, number, sizeof(number));
 	snprintf(folder, sizeof(folder), "%s/%s", h->root, number);
-	if (files && at >= 0)
+	if (files && at >= 0 && lock_recovery(h, &lock)) {
 		find_masters(at, "", files, 0);
-	for (unsigned i = 0; files && i < files->n && one; i++) {
-		one = recover_file(h, folder, files->name[i]);
-		if (one)
-			json_array_append_new(list, one);
+		list = recover_files(h, folder, files, lock);
+		if (lock >= 0)
+			close(lock);
 	}
+	if (list)
+		note_recovered(h, run, list);
 	if (at >= 0)
 		close(at);
-	record = json_pack("{s:I, s:o}", "when_unix_ns", (json_int_t)sl_clock_unix_ns(), "files",
-			   list);
-	if (one && files && at >= 0) {
-		sl_info("run %llu had crashed: %zu of its files were looked at",
-			(unsigned long long)run, json_array_size(list));
-		write_record(h, run, record);
-		sl_history_forget(h, run);
-		sl_history_publish(h, run);
-	}
-	json_decref(record);
 	free(files);
 }
 

@@ -212,7 +212,7 @@ static json_int_t sum(const json_t *result, json_int_t (*one)(const json_t *resu
 	return total;
 }
 
-static json_int_t frames_of(const json_t *result)
+static json_int_t frames_of_one(const json_t *result)
 {
 	return json_integer_value(json_object_get(json_object_get(result, "frames"), "settled"));
 }
@@ -225,18 +225,33 @@ static json_int_t outcome_of(const json_t *result, enum sl_outcome outcome)
 		json_object_get(json_object_get(total, "outcomes"), sl_outcome_name(outcome)));
 }
 
-static json_int_t lost_of(const json_t *result)
+static json_int_t lost_of_one(const json_t *result)
 {
 	return outcome_of(result, SL_LOST);
 }
 
-static json_int_t damaged_of(const json_t *result)
+static json_int_t damaged_of_one(const json_t *result)
 {
 	json_int_t total = 0;
 
 	for (int outcome = SL_INCOMPLETE; outcome < SL_LOST; outcome++)
 		total += outcome_of(result, (enum sl_outcome)outcome);
 	return total;
+}
+
+json_int_t sl_history_frames(const json_t *result)
+{
+	return sum(result, frames_of_one);
+}
+
+json_int_t sl_history_lost(const json_t *result)
+{
+	return sum(result, lost_of_one);
+}
+
+json_int_t sl_history_damaged(const json_t *result)
+{
+	return sum(result, damaged_of_one);
 }
 
 static json_t *pictured(int folder)
@@ -273,6 +288,35 @@ static void add_times(json_t *row, int folder, bool live)
 		json_object_set_new(row, "ended", time_text(&st.st_mtim));
 }
 
+/* Its log begins with "TIME info    run N of EXPERIMENT, sluice VERSION". */
+static void add_experiment(json_t *row, int folder)
+{
+	char name[256], head[1024], *from, *to;
+	uint64_t bytes;
+	ssize_t n;
+	int fd;
+
+	find_in(folder, ".log", name, sizeof(name));
+	fd = name[0] ? open_file(folder, name, &bytes) : -1;
+	n = fd < 0 ? -1 : read(fd, head, sizeof(head) - 1);
+	if (fd >= 0)
+		close(fd);
+	head[n > 0 ? n : 0] = 0;
+	head[strcspn(head, "\n")] = 0;
+	from = strstr(head, " of ");
+	to = from ? strstr(from, ", sluice ") : NULL;
+	if (!to)
+		return;
+	*to = 0;
+	json_object_set_new(row, "experiment", sl_json_text(from + strlen(" of ")));
+}
+
+static void set_if(json_t *row, const char *key, json_t *value)
+{
+	if (value)
+		json_object_set_new(row, key, value);
+}
+
 static json_t *make_row(struct sl_history *h, uint64_t run, int folder, enum sl_run_state state)
 {
 	json_t *result = state == SL_RUN_ENDED ? sl_history_read_json(folder, "result.json") : NULL,
@@ -292,20 +336,22 @@ static json_t *make_row(struct sl_history *h, uint64_t run, int folder, enum sl_
 	origin = json_object_get(result, "origin");
 	copy(row, "file", origin, "file");
 	json_object_set_new(row, "frames",
-			    result ? json_integer(sum(result, frames_of)) : json_null());
-	json_object_set_new(row, "lost", result ? json_integer(sum(result, lost_of)) : json_null());
+			    result ? json_integer(sl_history_frames(result)) : json_null());
+	json_object_set_new(row, "lost",
+			    result ? json_integer(sl_history_lost(result)) : json_null());
 	json_object_set_new(row, "damaged",
-			    result ? json_integer(sum(result, damaged_of)) : json_null());
+			    result ? json_integer(sl_history_damaged(result)) : json_null());
 	json_object_set_new(row, "picture",
 			    state == SL_RUN_LIVES ? json_false() : pictured(folder));
-	if (!result)
+	if (!result) {
 		add_times(row, folder, state == SL_RUN_LIVES);
+		add_experiment(row, folder);
+	}
 	json_object_set_new(row, "recovered", json_null());
+	json_object_set_new(row, "last_seen", json_null());
 	if (state == SL_RUN_CRASHED) {
-		json_t *recovered = sl_history_recovered(h, run);
-
-		if (recovered)
-			json_object_set_new(row, "recovered", recovered);
+		set_if(row, "recovered", sl_history_recovered(h, run));
+		set_if(row, "last_seen", sl_history_last_seen(h, run));
 	}
 	json_decref(result);
 	return row;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,16 +52,39 @@ static unsigned look_for_new(struct sl_history *h, uint64_t *fresh, unsigned mos
 
 /* ---- without it ---- */
 
+/* Its folder is there, and no lock yet. After MADE_S it never becomes a run: the session that made
+ * it has gone. */
+static bool is_being_made(const struct sl_history *h, uint64_t run)
+{
+	int folder = sl_history_open_run(h, run);
+	struct timespec now;
+	struct stat st;
+	bool young;
+
+	if (folder < 0)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	young = !fstat(folder, &st) && now.tv_sec - st.st_ctim.tv_sec < MADE_S;
+	close(folder);
+	return young;
+}
+
 /* A run that is over already when it is first seen has ended between two looks; at the first look
  * that is history. */
 static void meet(struct sl_history *h, uint64_t run, bool first)
 {
 	enum sl_run_state state = sl_history_state(h, run);
 
+	if (state == SL_RUN_ENDED)
+		sl_history_end_seen(h, run, false);
+	else if (state == SL_RUN_LIVES)
+		sl_history_see(h, run);
 	if (state == SL_RUN_ENDED && !first)
 		sl_history_publish(h, run);
+	if (state == SL_RUN_NONE && !is_being_made(h, run))
+		return;
 	pthread_mutex_lock(&h->lock);
-	if (state == SL_RUN_LIVES || (state == SL_RUN_NONE && !first))
+	if (state == SL_RUN_LIVES || state == SL_RUN_NONE)
 		add_live(h, run);
 	else if (state == SL_RUN_CRASHED)
 		sl_history_to_recover(h, run);
@@ -73,10 +98,14 @@ static bool has_ended(struct sl_history *h, uint64_t run)
 {
 	enum sl_run_state state = sl_history_state(h, run);
 
-	if (state == SL_RUN_LIVES)
+	if (state == SL_RUN_LIVES) {
+		sl_history_see(h, run);
 		return false;
-	if (state == SL_RUN_NONE) /* being made just now; or it could not begin, and is removed */
-		return sl_history_open_run(h, run) < 0;
+	}
+	if (state != SL_RUN_NONE)
+		sl_history_end_seen(h, run, state == SL_RUN_CRASHED);
+	if (state == SL_RUN_NONE)
+		return !is_being_made(h, run);
 	if (state == SL_RUN_CRASHED) {
 		pthread_mutex_lock(&h->lock);
 		sl_history_to_recover(h, run);
@@ -129,15 +158,23 @@ void *sl_history_watch(void *arg)
 	look(h, true);
 	while (rest(h))
 		look(h, false);
+	sl_history_close_seen(h);
 	return NULL;
 }
 
 /* ---- open and close ---- */
 
+static void make_below(const struct sl_history *h, const char *name)
+{
+	char folder[1100];
+
+	snprintf(folder, sizeof(folder), "%s/%s", h->own, name);
+	mkdir(folder, 0700);
+}
+
 int sl_history_open(const struct sl_history_options *o, struct sl_history **history)
 {
 	struct sl_history *h = calloc(1, sizeof(*h));
-	char folder[1100];
 	pthread_condattr_t attributes;
 	int err;
 
@@ -148,8 +185,10 @@ int sl_history_open(const struct sl_history_options *o, struct sl_history **hist
 	snprintf(h->own, sizeof(h->own), "%s", o->own);
 	h->recovers = o->recover;
 	h->events = o->events;
-	snprintf(folder, sizeof(folder), "%s/recovered", h->own);
-	mkdir(folder, 0700);
+	h->status_of = o->status_of;
+	h->arg = o->arg;
+	make_below(h, "recovered");
+	make_below(h, "seen");
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -1,13 +1,67 @@
 /* admit.c - who is let in: how many, under which name of this host, from which page, with which
  * role, to which route. */
 #include <arpa/inet.h>
+#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "service/http/fields.h"
 #include "service/http/private.h"
+
+/* ---- header fields: a proxy in front of us must see the same request ---- */
+
+struct fields {
+	struct sl_http_field field[SL_HTTP_FIELDS];
+	size_t n;
+};
+
+static enum MHD_Result take_field(void *arg, enum MHD_ValueKind kind, const char *name,
+				  size_t name_bytes, const char *value, size_t value_bytes)
+{
+	struct fields *f = arg;
+
+	if (f->n == SL_HTTP_FIELDS)
+		return MHD_NO;
+	f->field[f->n++] = (struct sl_http_field){name, value, name_bytes, value ? value_bytes : 0};
+	return MHD_YES;
+}
+
+/* Versions from 1.0 on refuse zeros and lines that go on by themselves. */
+static bool is_to_be_searched(void)
+{
+	return !strncmp(MHD_get_version(), "0.9.", 4);
+}
+
+static const char *problem_of_fields(struct sl_http_request *r)
+{
+	const union MHD_ConnectionInfo *head =
+		MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	int all = MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, NULL, NULL);
+	struct fields f = {.n = 0};
+	const char *problem;
+
+	MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_field, &f);
+	if (all < 0 || (size_t)all > f.n)
+		return "the request has too many headers";
+	problem = sl_http_fields_problem(f.field, f.n, r->old);
+	if (!problem && head && is_to_be_searched())
+		problem = sl_http_head_problem(f.field, f.n, r->head, head->header_size);
+	return problem;
+}
+
+static bool check_fields(struct sl_http_request *r)
+{
+	const char *problem = problem_of_fields(r);
+
+	if (!problem)
+		return true;
+	sl_http_answer_error(r, 400, "request", NULL, NULL, "%s", problem);
+	sl_http_answer_header(r, "Connection", "close"); /* where it ends is not certain */
+	return false;
+}
 
 /* ---- Host and Origin: a page of another site must not reach us through a browser here ---- */
 
@@ -173,7 +227,7 @@ bool sl_http_admit(struct sl_http_request *r)
 				     "a request target has at most %d bytes", SL_HTTP_TARGET_BYTES);
 		return false;
 	}
-	if (!check_host(r))
+	if (!check_fields(r) || !check_host(r))
 		return false;
 	find_client(r);
 	return find_route(r) && check_role(r) && check_query(r) && check_length(r);

@@ -46,6 +46,24 @@ static void turn(struct sl_audit *a)
 		sl_warn("cannot open the audit log '%s': %s", a->path, strerror(errno));
 }
 
+/* One warning until it can be written again: a full disk must not fill the journal, too. */
+static void note_missing(struct sl_audit *a, const char *why)
+{
+	if (!a->missing++)
+		sl_warn("the audit log '%s' cannot be written: %s", a->path, why);
+	pthread_mutex_lock(&a->lock);
+	a->lost++;
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void note_written(struct sl_audit *a)
+{
+	if (a->missing)
+		sl_warn("the audit log '%s' is written again: %llu commands are missing", a->path,
+			(unsigned long long)a->missing);
+	a->missing = 0;
+}
+
 static void put(struct sl_audit *a, const char *line)
 {
 	size_t bytes = strlen(line);
@@ -53,18 +71,16 @@ static void put(struct sl_audit *a, const char *line)
 
 	if (a->fd >= 0 && a->bytes + bytes > FILE_BYTES)
 		turn(a);
-	if (a->fd < 0)
-		open_file(a);
-	n = a->fd < 0 ? -1 : write(a->fd, line, bytes);
+	n = a->fd < 0 && open_file(a) ? -1 : write(a->fd, line, bytes);
 	if (n == (ssize_t)bytes) {
 		a->bytes += bytes;
+		note_written(a);
 		return;
 	}
-	sl_warn("the audit log '%s' cannot be written: %s", a->path,
-		n < 0 ? strerror(errno) : "the disk is full");
-	pthread_mutex_lock(&a->lock);
-	a->lost++;
-	pthread_mutex_unlock(&a->lock);
+	note_missing(a, n < 0 ? strerror(errno) : "the disk is full");
+	/* Part of a line would spoil the next one. */
+	if (n > 0 && ftruncate(a->fd, (off_t)a->bytes))
+		a->bytes += (uint64_t)n;
 }
 
 static char *take(struct sl_audit *a)

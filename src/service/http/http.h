@@ -142,6 +142,9 @@ void sl_http_note(struct sl_http_request *request, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The code of an error that was answered as JSON, for the audit log. */
 void sl_http_code(struct sl_http_request *request, const char *code);
+/* Of SL_HTTP_LATER, before sl_http_finish(): the client has closed the connection, or its
+ * side of it. Any thread. */
+bool sl_http_client_is_gone(const struct sl_http_request *request);
 /* Of SL_HTTP_LATER: the answer is set; the request must not be used any more. */
 void sl_http_finish(struct sl_http_request *request);
 

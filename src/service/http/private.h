@@ -54,6 +54,8 @@ struct sl_http_request {
 	char *query; /* NULL: it has none */
 	bool target_too_long;
 	char method[16];
+	const char *head; /* of libmicrohttpd: the request as it came, until its body comes */
+	bool old;	  /* HTTP/1.0 */
 	char from[SL_HTTP_FROM];
 	enum sl_role role;
 	const char *user;
@@ -90,7 +92,8 @@ struct sl_audit {
 	char *line[SL_AUDIT_LINES]; /* a ring */
 	unsigned first, n;
 	bool stop;
-	uint64_t lost; /* lines that found no room, or could not be written */
+	uint64_t lost;	  /* lines that found no room, or could not be written */
+	uint64_t missing; /* those of them that could not be written since the last one that was */
 	char path[1024];
 	int fd;
 	uint64_t bytes;
@@ -103,6 +106,7 @@ struct sl_http_server {
 	const struct sl_http_route *const *routes;
 	struct sl_http_connections connections;
 	struct sl_http_workers workers;
+	_Atomic unsigned owed; /* requests whose answers are set, and not sent yet */
 	struct sl_audit audit;
 	bool audited;
 	struct sl_tokens tokens; /* n 0: loopback clients may do everything */

@@ -2,6 +2,7 @@
  * it ends. */
 #include <arpa/inet.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,8 @@ void sl_http_end(void *server, struct MHD_Connection *connection, void **context
 	if (!r)
 		return;
 	*context = NULL;
+	if (atomic_load(&r->ready))
+		atomic_fetch_sub(&r->server->owed, 1);
 	sl_http_connection_limit(&r->server->connections, r->of, NEXT_S);
 	sl_http_answer_none(r);
 	free(r->body);
@@ -144,13 +147,23 @@ static void name_client(struct sl_http_request *r)
 			  sizeof(r->from));
 }
 
-static enum MHD_Result begin(struct sl_http_request *r, const char *method)
+/* A body that is not read would be taken for the next request of the connection. */
+static enum MHD_Result refuse(struct sl_http_request *r)
+{
+	if (sl_http_header(r, "Content-Length") || sl_http_header(r, "Transfer-Encoding"))
+		sl_http_answer_header(r, "Connection", "close");
+	return queue(r);
+}
+
+static enum MHD_Result begin(struct sl_http_request *r, const char *method, const char *version)
 {
 	r->seen = true;
+	r->head = method;
+	r->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
 	snprintf(r->method, sizeof(r->method), "%s", method);
 	name_client(r);
 	sl_http_connection_limit(&r->server->connections, r->of, BODY_S);
-	return sl_http_admit(r) ? MHD_YES : queue(r);
+	return sl_http_admit(r) ? MHD_YES : refuse(r);
 }
 
 static bool make_room(struct sl_http_request *r, size_t bytes)
@@ -216,8 +229,17 @@ void sl_http_resume(struct sl_http_request *r)
 {
 	struct MHD_Connection *connection = r->connection;
 
-	atomic_store(&r->ready, true); /* pairs with the load in sl_http_access() */
+	atomic_fetch_add(&r->server->owed, 1); /* sl_http_end() takes it back */
+	atomic_store(&r->ready, true);	       /* pairs with the load in sl_http_access() */
 	MHD_resume_connection(connection);
+}
+
+/* libmicrohttpd does not look at a connection that is suspended, nor close it. */
+bool sl_http_client_is_gone(const struct sl_http_request *r)
+{
+	struct pollfd fd = {.fd = r->of ? r->of->fd : -1, .events = POLLRDHUP};
+
+	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 void sl_http_finish(struct sl_http_request *r)
@@ -261,7 +283,7 @@ enum MHD_Result sl_http_access(void *server, struct MHD_Connection *connection, 
 	if (!r)
 		return MHD_NO;
 	if (!r->seen)
-		return begin(r, method);
+		return begin(r, method, version);
 	*bytes = 0;
 	if (n)
 		return take(r, data, n);

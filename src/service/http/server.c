@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file/secret_file.h"
 #include "base/log.h"
 #include "service/http/request.h"
@@ -24,6 +25,8 @@ enum {
 	PEM_BYTES = 65536,
 	BACKLOG = 256,
 };
+
+#define OWED_NS UINT64_C(2000000000)
 
 /* ---- where it listens ---- */
 
@@ -395,10 +398,21 @@ void sl_http_quiesce(struct sl_http_server *s)
 	sl_http_workers_close(&s->workers);
 }
 
+/* libmicrohttpd drops answers that it has not begun to send. A client that reads slowly must not
+ * hold up the end. */
+static void send_what_is_owed(const struct sl_http_server *s)
+{
+	const uint64_t end_ns = sl_clock_ns() + OWED_NS;
+
+	while (atomic_load(&s->owed) && sl_clock_ns() < end_ns)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+}
+
 void sl_http_close(struct sl_http_server *s)
 {
 	if (!s)
 		return;
+	send_what_is_owed(s);
 	MHD_stop_daemon(s->daemon);
 	stop_threads(s);
 	free_server(s);

@@ -62,7 +62,8 @@ static bool is_name(const char *text)
 				      "0123456789._-";
 	size_t length = strlen(text);
 
-	return length && length < NAME_BYTES && text[0] != '.' && strspn(text, allowed) == length;
+	return length && length < NAME_BYTES && text[0] != '.' && text[0] != '-' &&
+	       strspn(text, allowed) == length;
 }
 
 static bool is_number(const char *text)

@@ -47,6 +47,7 @@ static void placeholders_take_one_segment(void **state)
 	assert_false(match("/s/{name}", "/s/a/b"));
 	assert_false(match("/s/{name}", "/s/a%2fb"));
 	assert_false(match("/s/{name}", "/s/.hidden"));
+	assert_false(match("/s/{name}", "/s/-x"));
 	assert_false(match("/s/{name}", "/s/.."));
 	assert_false(match("/s/{name}", "/s/%2e%2e"));
 	assert_false(match("/s/{name}", "/s/a%00"));

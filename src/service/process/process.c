@@ -43,7 +43,7 @@ static void become(const struct sl_process *p, const int *fd, int error_fd)
 	if (dup2(fd[0], 0) < 0 || dup2(fd[1], 1) < 0 || dup2(fd[2], 2) < 0 ||
 	    (p->folder && chdir(p->folder)))
 		sl_child_fail(error_fd);
-	sl_child_execute(p->argv, error_fd, -1);
+	sl_child_execute(p->argv, error_fd, p->held ? p->held : -1);
 }
 
 /* ---- its streams ---- */

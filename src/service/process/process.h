@@ -25,6 +25,7 @@ struct sl_process {
 	uint64_t memory_bytes; /* address space; 0: no limit */
 	int nicer;	       /* added to the nice value */
 	bool goes_on;	       /* it is not killed when we are, nor by `stop` */
+	int held; /* a descriptor that the program has, too: its lock lasts as long; 0: none */
 	/* Looked at now and then; true: kill it, or with goes_on, leave it alone. NULL: never. */
 	bool (*stop)(void *arg);
 	void *arg;

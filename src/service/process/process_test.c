@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -138,6 +140,39 @@ static void no_descriptor_leaks(void **state)
 	close(open_here);
 }
 
+static bool has_written(void *arg)
+{
+	const int *fd = arg;
+	struct stat st;
+
+	return !fstat(*fd, &st) && st.st_size > 0;
+}
+
+/* A lock that the program shares lasts until its end, though we have let go of it. */
+static void a_program_holds_the_lock_that_it_was_given(void **state)
+{
+	char path[] = "/tmp/process-test-XXXXXX", script[100], pid[32] = "";
+	int held = mkostemp(path, O_CLOEXEC), other = open(path, O_RDWR | O_CLOEXEC);
+	struct sl_process p = {
+		.held = held, .goes_on = true, .stop = has_written, .arg = (void *)&held};
+	struct sl_process_result r;
+
+	assert_true(held > 2 && other >= 0);
+	unlink(path);
+	assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
+	snprintf(script, sizeof(script), "echo $$ >&%d; exec sleep 600", held);
+	r = run(p, script);
+	assert_true(r.stopped);
+	close(held);
+	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	assert_true(pread(other, pid, sizeof(pid) - 1, 0) > 0);
+	assert_int_equal(kill((pid_t)strtol(pid, NULL, 10), SIGKILL), 0);
+	assert_int_equal(flock(other, LOCK_EX), 0); /* it comes with the end of the program */
+	close(other);
+	sl_process_free(&r);
+}
+
 static void what_cannot_run_is_an_error(void **state)
 {
 	const char *const argv[] = {"/nonexistent/program", NULL};
@@ -190,6 +225,7 @@ int main(void)
 		cmocka_unit_test(it_is_stopped_when_asked),
 		cmocka_unit_test(limits_and_niceness_are_set),
 		cmocka_unit_test(no_descriptor_leaks),
+		cmocka_unit_test(a_program_holds_the_lock_that_it_was_given),
 		cmocka_unit_test(what_cannot_run_is_an_error),
 		cmocka_unit_test(detached_programs_go_on),
 	};

@@ -1,6 +1,9 @@
 /* print.c - answers of the API as people read them. */
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <sluice/outcome.h>
 
 #include "service/remote/remote.h"
 
@@ -55,6 +58,17 @@ void sl_api_text(const struct sl_api_answer *answer, const char *key, char *text
 
 /* ---- tables ---- */
 
+/* Module-frames that are lost or damaged, as `sluice ps` counts them. */
+static long long lost_of(const json_t *total)
+{
+	json_int_t lost = 0;
+
+	for (int outcome = SL_INCOMPLETE; outcome <= SL_LOST; outcome++)
+		lost += json_integer_value(
+			at(total, "outcomes", sl_outcome_name((enum sl_outcome)outcome)));
+	return (long long)lost;
+}
+
 static void print_sessions(FILE *out, const json_t *json)
 {
 	const json_t *one;
@@ -73,8 +87,7 @@ static void print_sessions(FILE *out, const json_t *json)
 				: or_dash(text_of(one, "state")),
 			(long long)json_integer_value(json_object_get(one, "run")),
 			(long long)json_integer_value(at(status, "frames", "settled")),
-			(long long)json_integer_value(at(total, "outcomes", "lost")),
-			text_of(one, "experiment"));
+			lost_of(total), text_of(one, "experiment"));
 	}
 }
 
@@ -90,7 +103,8 @@ static void print_runs(FILE *out, const json_t *json)
 			(long long)json_integer_value(json_object_get(one, "run")),
 			text_of(one, "state"), or_dash(text_of(one, "result")),
 			(long long)json_integer_value(json_object_get(one, "frames")),
-			(long long)json_integer_value(json_object_get(one, "lost")),
+			(long long)json_integer_value(json_object_get(one, "lost")) +
+				json_integer_value(json_object_get(one, "damaged")),
 			or_dash(text_of(one, "started")), or_dash(text_of(one, "experiment")));
 }
 
@@ -148,6 +162,92 @@ static void print_check(FILE *out, const json_t *json)
 		fprintf(out, "no mistake\n");
 }
 
+/* ---- explanations: the same words as those of `sluice explain` ---- */
+
+static void print_best_cause(FILE *out, const json_t *best)
+{
+	const json_t *proof;
+	size_t i;
+
+	fprintf(out, "%s\n\n", text_of(best, "sentence"));
+	json_array_foreach(json_object_get(best, "proof"), i, proof)
+		fprintf(out, "  %-28s %.6g%s%s\n", text_of(proof, "name"),
+			json_number_value(json_object_get(proof, "value")),
+			text_of(proof, "unit")[0] ? " " : "", text_of(proof, "unit"));
+	fprintf(out, "\nTo mend it: %s\n", text_of(best, "advice"));
+	if (text_of(best, "command")[0])
+		fprintf(out, "\n    %s\n", text_of(best, "command"));
+}
+
+/* Whether it is the first cause of its group of losses. */
+static bool is_first(const json_t *causes, size_t cause)
+{
+	const char *group = text_of(json_array_get(causes, cause), "group");
+
+	for (size_t i = 0; i < cause; i++)
+		if (!strcmp(text_of(json_array_get(causes, i), "group"), group))
+			return false;
+	return true;
+}
+
+static void print_other_causes(FILE *out, const json_t *causes, bool first, const char *lead)
+{
+	const char *best = text_of(json_array_get(causes, 0), "cause");
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(causes, i, one)
+	{
+		if (!strcmp(text_of(one, "cause"), best) || is_first(causes, i) != first)
+			continue;
+		fprintf(out, "%s  %s (%lld module-frames): %s\n", lead, text_of(one, "cause"),
+			(long long)json_integer_value(json_object_get(one, "module_frames")),
+			text_of(one, "sentence"));
+		lead = "";
+	}
+}
+
+static void print_one_explanation(FILE *out, const json_t *one)
+{
+	const json_t *causes = json_object_get(one, "causes");
+	const char *run = text_of(one, "run"), *transfer = text_of(one, "transfer");
+	long long lost = json_integer_value(json_object_get(one, "lost")),
+		  sent = json_integer_value(json_object_get(one, "sent"));
+	const char *so_far = json_is_true(json_object_get(one, "live")) ? " so far" : "";
+
+	if (run[0])
+		fprintf(out, "%s%s%s: ", run, transfer[0] ? ", transfer " : "", transfer);
+	if (!lost) {
+		fprintf(out, "nothing was lost%s: %lld module-frames were sent.\n", so_far, sent);
+		return;
+	}
+	fprintf(out, "%lld of %lld module-frames were lost or damaged%s.\n\n", lost, sent, so_far);
+	if (!json_array_size(causes)) {
+		fprintf(out, "The cause is not known. Looked at: %s.\n", text_of(one, "looked_at"));
+		return;
+	}
+	print_best_cause(out, json_array_get(causes, 0));
+	print_other_causes(out, causes, true, "\nAlso:\n");
+	print_other_causes(out, causes, false, "\nLess likely:\n");
+	if (!json_is_true(json_object_get(one, "has_flight")))
+		fprintf(out, "\nThere is no flight record: this is what the ledger alone says.\n");
+}
+
+static void print_explanation(FILE *out, const json_t *json)
+{
+	const json_t *transfers = json_object_get(json, "transfers"), *one;
+	size_t i;
+
+	if (!json_is_array(transfers))
+		print_one_explanation(out, json);
+	json_array_foreach(transfers, i, one)
+	{
+		if (i)
+			fputc('\n', out);
+		print_one_explanation(out, one);
+	}
+}
+
 static void print_metadata(FILE *out, const json_t *json)
 {
 	const char *key;
@@ -191,7 +291,7 @@ bool sl_api_print(FILE *out, const char *path, const struct sl_api_answer *answe
 	} table[] = {{"/api/v1", print_capabilities}, {"/sessions", print_sessions},
 		     {"/runs", print_runs},	      {"/experiments", print_experiments},
 		     {"/ledger", print_ledger},	      {"/check", print_check},
-		     {"/metadata", print_metadata}};
+		     {"/metadata", print_metadata},   {"/explain", print_explanation}};
 	json_t *json = parse(answer);
 	bool printed = false;
 

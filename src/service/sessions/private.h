@@ -27,11 +27,12 @@ struct sl_starter { /* a thread that has not become nicer, since its children ha
 struct sl_sessions {
 	struct sl_sessions_options options;
 	char program[1024], root[1024], folder[1024], logs[1024];
-	pthread_mutex_t lock; /* of entry, entries, again, stop */
+	pthread_mutex_t lock; /* of entry, entries, refusal, stop */
 	pthread_cond_t wake;
 	struct sl_entry entry[SL_SESSIONS_MOST];
 	unsigned entries;
 	bool stop;
+	char refusal[512];	      /* of the folder of sockets; "": none */
 	uint64_t wanted, begun, seen; /* rounds: asked for, begun, over */
 	pthread_cond_t looked;
 	char listed[65536]; /* the words of the last list that was published, to see changes */

@@ -55,6 +55,8 @@ void sl_sessions_close(struct sl_sessions *sessions); /* NULL is fine */
 json_t *sl_sessions_list(struct sl_sessions *sessions);
 /* One of these; NULL: there is none of that name. */
 json_t *sl_sessions_one(struct sl_sessions *sessions, const char *name);
+/* The folder of sockets is refused, since others could enter it; 512 bytes say why. */
+bool sl_sessions_refused(struct sl_sessions *sessions, char *why, size_t bytes);
 /* A function for each, under the lock: it must not block. status may be kept by json_incref(). */
 void sl_sessions_each(struct sl_sessions *sessions,
 		      void (*each)(void *arg, const struct sl_seen *seen), void *arg);

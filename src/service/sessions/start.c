@@ -16,6 +16,7 @@ enum {
 	BEGIN_MS = 30000,
 	LOOK_MS = 20,
 	NAMES = 99,
+	STEM = 60, /* of a name with "-99" */
 	ARGUMENTS = 24,
 	LOG_BYTES = 8192,
 	SYSTEMD_MS = 10000
@@ -120,8 +121,8 @@ static int choose_name(const struct sl_session_start *start, char name[64],
 		       struct sl_remote_error *error)
 {
 	const char *slash = strrchr(start->experiment, '/'),
-		   *stem = slash ? slash + 1 : start->experiment;
-	int length = (int)strcspn(stem, ".");
+		   *stem = slash ? slash + 1 : start->experiment, *ending = strrchr(stem, '.');
+	int length = (int)(ending && ending > stem ? (size_t)(ending - stem) : strlen(stem));
 
 	if (start->name) {
 		if (is_taken(start->name))
@@ -131,12 +132,24 @@ static int choose_name(const struct sl_session_start *start, char name[64],
 		snprintf(name, 64, "%s", start->name);
 		return 0;
 	}
-	snprintf(name, 64, "%.*s", length < 58 ? length : 58, stem);
+	snprintf(name, 64, "%.*s", length, stem);
 	for (int i = 2; is_taken(name) && i <= NAMES; i++)
-		snprintf(name, 64, "%.*s-%d", length < 58 ? length : 58, stem, i);
+		snprintf(name, 64, "%.*s-%d", length < STEM ? length : STEM, stem, i);
 	return is_taken(name) ? fail(error, -EEXIST, "name",
 				     "%d sessions '%.*s' are running already", NAMES, length, stem)
 			      : 0;
+}
+
+/* Where it will have its socket: a session would end for this, and say so in its log alone. */
+static int check_folder(struct sl_remote_error *error)
+{
+	char why[SL_REGISTRY_PATH + 100] = "";
+	int folder, err = sl_registry_open(true, &folder, why, sizeof(why));
+
+	if (err)
+		return fail(error, err, "access", "%.500s", why);
+	close(folder);
+	return 0;
 }
 
 /* ---- its command ---- */
@@ -344,6 +357,8 @@ int sl_sessions_start(struct sl_sessions *s, const struct sl_session_start *star
 						 : 0;
 
 	pthread_mutex_lock(&s->starting);
+	if (!err)
+		err = check_folder(error);
 	if (!err)
 		err = choose_name(start, name, error);
 	if (!err)

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/registry.h"
 #include "service/http/events.h"
 #include "service/sessions/private.h"
 
@@ -79,13 +81,49 @@ static int by_name(const void *a, const void *b)
 		      ((const struct sl_entry *)b)->seen.info.name);
 }
 
+/* why: "": the folder of sockets is as it must be. */
+static void set_refusal(struct sl_sessions *s, const char *why)
+{
+	bool changed;
+
+	pthread_mutex_lock(&s->lock);
+	changed = strcmp(s->refusal, why) != 0;
+	snprintf(s->refusal, sizeof(s->refusal), "%s", why);
+	pthread_mutex_unlock(&s->lock);
+	if (changed && why[0])
+		sl_warn("sessions cannot be seen: %s", why);
+}
+
+static void explain_refusal(struct sl_sessions *s)
+{
+	int folder[SL_REGISTRY_PLACES];
+	char why[sizeof(s->refusal)] = "";
+	unsigned places = sl_registry_places(folder, why, sizeof(why));
+
+	for (unsigned i = 0; i < places; i++)
+		close(folder[i]);
+	if (why[0])
+		set_refusal(s, why);
+}
+
+bool sl_sessions_refused(struct sl_sessions *s, char *why, size_t bytes)
+{
+	pthread_mutex_lock(&s->lock);
+	snprintf(why, bytes, "%s", s->refusal);
+	pthread_mutex_unlock(&s->lock);
+	return why[0] != 0;
+}
+
 static void look_for_all(struct sl_sessions *s)
 {
 	struct sl_remote_info *info = NULL;
 	size_t n = 0;
 
-	if (sl_remote_list(&info, &n))
+	if (sl_remote_list(&info, &n)) {
+		explain_refusal(s);
 		return; /* for now: what was seen stays */
+	}
+	set_refusal(s, "");
 	for (size_t i = 0; i < n; i++)
 		take_info(s, &info[i]);
 	sl_remote_free(info);

@@ -81,7 +81,7 @@ static const struct sl_option options[] = {
 	SL_STRING(struct share, secret_file, "",
 		  "file with the secret that followers on other hosts must know; required where "
 		  "listen is no loopback address"),
-	SL_STRING(struct share, device, "", "of listen: an RDMA device; empty: a UDP socket"),
+	SL_STRING(struct share, device, "", "of listen: an RDMA NIC; empty: a UDP socket"),
 	SL_BOOL(struct share, answers, false,
 		"followers answer to frames: their messages of kind 1 begin with the number of an "
 		"element, and are timed from its commit on"),

@@ -394,7 +394,9 @@ static const char once[] = "def once():\n"
 			   "    except FileExistsError: return False\n"
 			   "    return True\n";
 
-static void check_comes_back(const char *act, const char *says)
+/* deadline_ms: NULL: none that a busy host could miss; otherwise frames before that one may be
+ * late, too, and processes be started again for it. */
+static void check_comes_back(const char *act, const char *says, const char *deadline_ms)
 {
 	static char text[2048];
 	const char *said;
@@ -406,17 +408,18 @@ static void check_comes_back(const char *act, const char *says)
 		 "    return False, 5\n",
 		 once, act);
 	bench_init(&b, text);
-	rig_set(&b.rig, "deadline_ms", SANITIZED ? "1000" : "300");
+	if (deadline_ms)
+		rig_set(&b.rig, "deadline_ms", deadline_ms);
 	rig_set(&b.rig, "stuck_s", "0.01"); /* twice the deadline, then */
 	rig_open(&b.rig);
 	capture_begin();
 	bench_run(&b);
 	check_account(&b, FRAMES);
 	assert_int_equal(judged(&b, 3), SL_PYTHON_UNJUDGED);
-	for (int f = 0; f < 3; f++)
+	for (int f = 0; f < 3 && !deadline_ms; f++)
 		assert_int_equal(judged(&b, f), SL_PYTHON_JUDGED);
 	run_until_judged(&b, FRAMES);
-	assert_int_equal(b.figure[RESTARTS], 1);
+	assert_in_range(b.figure[RESTARTS], 1, deadline_ms ? UINT32_MAX : 1);
 	assert_int_equal(b.figure[ERRORS], 0);
 	bench_fini(&b);
 	said = capture_end();
@@ -426,25 +429,27 @@ static void check_comes_back(const char *act, const char *says)
 
 static void test_a_script_that_ends_is_started_again(void **arg)
 {
-	check_comes_back("os._exit(3)", "ended with exit status 3");
-	check_comes_back("sys.exit('no more')", "ended with exit status 1");
-	check_comes_back("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9");
-	check_comes_back("os.abort()", "killed by signal 6");
+	check_comes_back("os._exit(3)", "ended with exit status 3", NULL);
+	check_comes_back("sys.exit('no more')", "ended with exit status 1", NULL);
+	check_comes_back("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9", NULL);
+	check_comes_back("os.abort()", "killed by signal 6", NULL);
 }
 
 static void test_a_script_that_stops_is_started_again(void **arg)
 {
-	check_comes_back("os.kill(os.getpid(), signal.SIGSTOP)", "did not answer");
-	check_comes_back("time.sleep(600)", "did not answer");
+	const char *deadline_ms = SANITIZED ? "1000" : "300";
+
+	check_comes_back("os.kill(os.getpid(), signal.SIGSTOP)", "did not answer", deadline_ms);
+	check_comes_back("time.sleep(600)", "did not answer", deadline_ms);
 }
 
 static void test_garbage_as_an_answer(void **arg)
 {
-	check_comes_back("os.write(3, b'garbage')", "wrote what is no answer");
-	check_comes_back("os.write(3, bytes(32))", "wrote what is no answer");
-	check_comes_back("os.write(3, bytes(100000))", "wrote what is no answer");
+	check_comes_back("os.write(3, b'garbage')", "wrote what is no answer", NULL);
+	check_comes_back("os.write(3, bytes(32))", "wrote what is no answer", NULL);
+	check_comes_back("os.write(3, bytes(100000))", "wrote what is no answer", NULL);
 	/* It ends by itself, or is killed on a busy host. */
-	check_comes_back("os.close(3)", "it is started again");
+	check_comes_back("os.close(3)", "it is started again", NULL);
 }
 
 /* A child that goes on with the parent's work answers a second time; and one that outlives its
