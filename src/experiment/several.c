@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "experiment/experiment.h"
+#include "experiment/parts.h"
 
 uint32_t sl_experiment_modules(const struct sl_experiment *e)
 {
@@ -56,4 +56,72 @@ int sl_experiment_attach(struct sl_experiment *e, const char *name, struct sl_ex
 	o->join = *join;
 	e->others++;
 	return 0;
+}
+
+/* ---- of a file ---- */
+
+static void join_options(const struct sl_experiment *other, struct sl_join_options *join)
+{
+	const struct sl_key_options *key = &other->key;
+
+	*join = (struct sl_join_options){
+		.by = (enum sl_align_by)key->by,
+		.offset = (int64_t)key->offset,
+		.divider = key->divider,
+		.drift = key->drift_ppm * 1e-6,
+		.window = key->by == SL_ALIGN_TIMESTAMP ? key->window_ns : 0,
+		.wrap_bits = key->wrap_bits,
+		.missing = (enum sl_join_missing)other->attach.missing,
+		.wait_ns = other->attach.wait_us * UINT64_C(1000),
+	};
+}
+
+/* What arrives while an event waits for its part has to find room. */
+static int check_room(const struct sl_experiment *e, const char *name,
+		      const struct sl_experiment *other)
+{
+	double frames = e->run.frame_rate_Hz * other->attach.wait_us * 1e-6;
+	const struct sl_node *item = sl_node_child(other->config->root, "detectors");
+
+	if (other->attach.missing != SL_JOIN_WAIT || frames <= e->ring.slots - 2)
+		return 0;
+	sl_config_error(other->config, item,
+			"%s.wait_us: while an event waits %u us for '%s', '%s' takes %.0f frames, "
+			"and its ring has %u slots: make the wait shorter, or its ring.slots %.0f",
+			name, other->attach.wait_us, name, e->detector_name, frames, e->ring.slots,
+			frames + 3);
+	return -EINVAL;
+}
+
+/* A keeper holds the memory and the sources of one ring. */
+static int check_first(const struct sl_experiment *e)
+{
+	if (e->others && e->control.keeper[0])
+		sl_error("control.keeper is for one detector, and this file has %u: leave it out",
+			 e->others + 1);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int sl_experiment_attach_all(struct sl_experiment *e, sl_experiment_open_other *open, void *arg)
+{
+	for (unsigned i = 1; i < e->names.n; i++) {
+		const char *name = e->names.name[i];
+		struct sl_join_options join;
+		struct sl_experiment *other;
+		int err = open(arg, name, &other);
+
+		if (err)
+			return err;
+		join_options(other, &join);
+		err = check_room(e, name, other);
+		if (!err)
+			err = sl_experiment_attach(e, name, other, &join);
+		if (err) {
+			sl_experiment_close(other);
+			return err;
+		}
+	}
+	return check_first(e);
 }

@@ -100,14 +100,16 @@ const struct sl_control_ops sl_receiver_control_ops = {
 	.progress = progress,
 };
 
-void sl_receiver_control_env(struct sl_receiver *r, struct sl_control_env *env)
+void sl_receiver_control_env(struct sl_receiver *r, unsigned detector, struct sl_control_env *env)
 {
-	env->experiment = r->experiment;
-	env->geometry = &r->geometry;
-	env->block_bytes = r->feed[0].ring.block_bytes;
-	env->pixel_bytes = r->feed[0].ring.pixel_bytes;
+	struct sl_feed *f = &r->feed[detector];
+
+	env->experiment = f->experiment;
+	env->geometry = f->geometry;
+	env->block_bytes = f->ring.block_bytes;
+	env->pixel_bytes = f->ring.pixel_bytes;
 	env->ops = &sl_receiver_control_ops;
-	env->arg = &r->feed[0];
+	env->arg = f;
 }
 
 int sl_receiver_wait_open(const struct sl_receiver *r)

@@ -99,7 +99,8 @@ void sl_receiver_progress(const struct sl_receiver *receiver, uint32_t module,
 extern const struct sl_control_ops sl_receiver_control_ops;
 
 /* All of env but for its file and modules. */
-void sl_receiver_control_env(struct sl_receiver *receiver, struct sl_control_env *env);
+void sl_receiver_control_env(struct sl_receiver *receiver, unsigned detector,
+			     struct sl_control_env *env);
 
 /* After start: until every module has slots for what may come. -ETIMEDOUT, logged. */
 int sl_receiver_wait_open(const struct sl_receiver *receiver);
