@@ -158,15 +158,18 @@ static void its_texts_are_the_same_experiment(void **state)
 
 static void a_token_is_in_no_text(void **state)
 {
-	static const char *const set[] = {"detectors.camera.control.token=verysecretword"};
-	struct sl_experiment *e = NULL;
-	char *resolved;
+	static const char word[] = "verysecretword-verysecretword-xy";
+	static const char token[] = "      control: {token: verysecretword-verysecretword-xy}\n";
+	const char *at = strstr(two, "      missing:");
+	char text[sizeof(two) + sizeof(token)], *resolved;
+	struct sl_experiment *e;
 
-	assert_int_equal(open_set(two, set, 1, &e), 0);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - two), two, token, at);
+	e = good(text);
 	resolved = sl_experiment_resolved(e, true);
-	assert_null(strstr(e->text, "verysecretword"));
-	assert_null(strstr(resolved, "verysecretword"));
-	assert_string_equal(e->other[0].experiment->control.token, "verysecretword");
+	assert_null(strstr(e->text, word));
+	assert_null(strstr(resolved, word));
+	assert_string_equal(e->other[0].experiment->control.token, word);
 	free(resolved);
 	sl_experiment_close(e);
 }

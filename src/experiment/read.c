@@ -422,12 +422,11 @@ static void read_emulate(struct sl_reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct sl_reader *r)
 {
-	static const char *const known[] = {"detector",	   "link",     "ring",	     "unit",
-					    "stages",	   "sinks",    "threads",    "frontend",
-					    "control",	   "feroce",   "emulate",    "transfers",
-					    "calibration", "feedback", "plugins",    "geometry",
-					    "goniometer",  "metadata", "parameters",
-					    "detectors",   NULL};
+	static const char *const known[] = {
+		"detector",    "link",	    "ring",    "unit",	   "stages",	 "sinks",
+		"threads",     "frontend",  "control", "feroce",   "emulate",	 "transfers",
+		"calibration", "feedback",  "plugins", "geometry", "goniometer", "metadata",
+		"parameters",  "detectors", NULL};
 	const struct sl_node *detectors = sl_node_child(r->e->config->root, "detectors");
 
 	if (r->site && detectors) {

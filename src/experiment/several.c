@@ -1,5 +1,6 @@
 /* several.c - several detectors of one experiment: what has to fit. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -93,6 +94,24 @@ static int check_room(const struct sl_experiment *e, const char *name,
 	return -EINVAL;
 }
 
+/* The emulator's clocks are counts of frames. */
+static int check_clock(const struct sl_experiment *e, const char *name,
+		       const struct sl_experiment *other)
+{
+	double due = e->run.frame_rate_Hz / (double)other->key.divider;
+	const struct sl_node *item = sl_node_child(other->config->root, "detectors");
+
+	if (!e->emulate_local || other->key.by != SL_ALIGN_TIMESTAMP ||
+	    fabs(other->run.frame_rate_Hz - due) <= due * 1e-9)
+		return 0;
+	sl_config_error(other->config, item,
+			"%s.frame_rate_Hz is %g, and emulated for each %llu. event of '%s' its "
+			"clock would count %g frames in a second: set it to that",
+			name, other->run.frame_rate_Hz, (unsigned long long)other->key.divider,
+			e->detector_name, due);
+	return -EINVAL;
+}
+
 /* A keeper holds the memory and the sources of one ring. */
 static int check_first(const struct sl_experiment *e)
 {
@@ -116,6 +135,8 @@ int sl_experiment_attach_all(struct sl_experiment *e, sl_experiment_open_other *
 			return err;
 		join_options(other, &join);
 		err = check_room(e, name, other);
+		if (!err)
+			err = check_clock(e, name, other);
 		if (!err)
 			err = sl_experiment_attach(e, name, other, &join);
 		if (err) {

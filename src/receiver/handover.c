@@ -72,6 +72,11 @@ int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 	const char *what;
 	int err;
 
+	if (r->outlives && r->experiment->others) {
+		sl_error("control.keeper is for one detector, and this experiment has %u",
+			 r->experiment->others + 1);
+		return -ENOTSUP;
+	}
 	if (!r->outlives)
 		return sl_region_open(link->places, bytes, &r->memory[0].region);
 	if (link->no_handover) {

@@ -209,8 +209,9 @@ struct sl_receiver {
 		*handover_from; /* while it begins; NULL: there was no receiver before */
 	struct sl_region notes; /* for the receiver after this one */
 
-	unsigned feeds;	  /* detectors */
-	uint32_t modules; /* of all of them */
+	unsigned feeds;					    /* detectors */
+	struct sl_env_detector other[SL_EXPERIMENT_OTHERS]; /* for env */
+	uint32_t modules;				    /* of all of them */
 	struct sl_feed_memory memory[SL_FEEDS];
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];

@@ -70,12 +70,30 @@ static int open_other(struct sl_receiver *r, unsigned d)
 	return err;
 }
 
+/* For stages and sinks. */
+static void describe_others(struct sl_receiver *r)
+{
+	uint32_t first = r->geometry.modules;
+
+	for (unsigned i = 0; i < r->experiment->others; i++) {
+		const struct sl_geometry *g = &r->memory[i + 1].geometry;
+
+		r->other[i] = (struct sl_env_detector){
+			.name = r->experiment->other[i].name, .geometry = g, .first_module = first};
+		first += g->modules;
+	}
+	r->env.other = r->other;
+	r->env.others = r->experiment->others;
+}
+
 static int open_detectors(struct sl_receiver *r)
 {
 	int err = open_detector(r);
 
 	for (unsigned d = 1; d <= r->experiment->others && !err; d++)
 		err = open_other(r, d);
+	if (!err)
+		describe_others(r);
 	return err;
 }
 
@@ -147,8 +165,10 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	}
 	if (e->unit->know && r->pool.results.base)
 		e->unit->know(e->unit_state, r->pool.results.base, r->pool.results.bytes);
-	if (e->unit->know && r->memory[0].region.base)
-		e->unit->know(e->unit_state, r->memory[0].region.base, r->memory[0].region.bytes);
+	for (unsigned d = 0; e->unit->know && d < r->feeds; d++)
+		if (r->memory[d].region.base)
+			e->unit->know(e->unit_state, r->memory[d].region.base,
+				      r->memory[d].region.bytes);
 	r->batches = calloc(r->n_batches, sizeof(*r->batches));
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
 		r->batches[i].capacity = e->unit_options.batch;

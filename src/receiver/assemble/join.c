@@ -127,7 +127,7 @@ static void take(struct sl_join *join, struct look *l, uint32_t with, uint64_t n
 	frame->sequence = join->next++;
 	frame->flags = 0;
 	frame->missing = 0;
-	frame->views = 0;
+	frame->others = 0;
 	for (uint32_t i = 0; i < join->detectors; i++) {
 		struct sl_assembler *a = join->detector[i].assembler;
 		uint32_t first = a->options.first_module;
@@ -138,7 +138,10 @@ static void take(struct sl_join *join, struct look *l, uint32_t with, uint64_t n
 		else
 			sl_assembler_describe(a, 0, 0, false, now_ns, &part[i]);
 		frame->missing |= part[i].missing << first;
-		frame->views += a->ring->modules;
+		if (i == join->definer)
+			frame->views = a->ring->modules;
+		else
+			frame->others += a->ring->modules;
 		if (with >> i & 1)
 			add_times(frame, &part[i]);
 	}

@@ -90,7 +90,7 @@ static void parts_with_one_number_are_one_event(void **state)
 		expect(rig, (int64_t)k, (int64_t)k, (int64_t)k);
 		assert_int_equal(rig->frame.sequence, k);
 		assert_int_equal(rig->frame.number, 100 + k);
-		assert_int_equal(rig->frame.views, MODULES);
+		assert_int_equal(sl_frame_all_views(&rig->frame), MODULES);
 		assert_int_equal(rig->frame.missing, 0);
 		assert_int_equal(rig->frame.hop_ns[SL_HOP_EMIT], 500 + 10 * k);
 		assert_int_equal(rig->part[CAMERA].views, 1);

@@ -92,7 +92,7 @@ static int hand_on(struct sl_dispatcher *d)
 static void give_up(struct sl_frame *frame)
 {
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = SL_REFUSED;
@@ -106,7 +106,7 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 {
 	uint64_t overwritten = 0;
 
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		const struct sl_view *view = &frame->view[v];
 		const struct sl_feed *f = r->of[v];
 		uint32_t m = v - f->first;
@@ -119,7 +119,7 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 	if (!overwritten)
 		return;
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = overwritten >> v & 1 ? SL_OVERRUN : SL_INCOMPLETE;
@@ -130,7 +130,7 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 
 static void release(struct sl_receiver *r, struct sl_frame *frame)
 {
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		struct sl_view *view = &frame->view[v];
 		struct sl_feed *f = r->of[v];
 
@@ -231,7 +231,7 @@ static struct sl_batch *batch_to_fill(struct sl_dispatcher *d)
 
 static void note_proof(struct sl_receiver *r, const struct sl_frame *frame)
 {
-	for (uint32_t m = 0; m < frame->views; m++) {
+	for (uint32_t m = 0; m < sl_frame_all_views(frame); m++) {
 		const struct sl_view *view = &frame->view[m];
 		bool whole = view->outcome == SL_NO_OUTCOME || view->cause == SL_CAUSE_PARTNER ||
 			     view->cause == SL_CAUSE_LATE;
