@@ -39,8 +39,11 @@ struct sl_feed {
 	const struct sl_link *link;
 	void *link_state;
 	bool link_open;
+	uint32_t guards; /* of its sources, as the link is set */
 	/* No slot is opened from this sequence on; the same, while the run is paused. */
 	_Atomic uint64_t limit, pause_limit;
+	/* Slots of its fullest module. Those of feed 0 are the receiver's (slots_used). */
+	_Atomic uint64_t slots_now, slots_most;
 	struct sl_ring ring;
 	struct sl_assembler assembler;
 };

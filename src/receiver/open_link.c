@@ -56,10 +56,11 @@ static int open_link(struct sl_receiver *r, struct sl_feed *f)
 	}
 	memcpy(e->link_state, r->memory[f - r->feed].link_options, e->link->state_bytes);
 	f->link_open = true;
+	f->guards = guards_of(e);
 	err = e->link->open(e->link_state, &env);
 	if (err || f != &r->feed[0])
 		return err;
-	sl_guard_name(guards_of(e), r->guard, sizeof(r->guard));
+	sl_guard_name(f->guards, r->guard, sizeof(r->guard));
 	r->env.link = e->link->name;
 	r->env.guard = r->guard;
 	r->env.proof = sl_proof_name(sl_experiment_crc(e)

@@ -126,6 +126,28 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 	snprintf(status->proof, sizeof(status->proof), "%s", r->env.proof);
 }
 
+/* Of an experiment with several. */
+static void detectors_status(const struct sl_receiver *r, struct sl_status *status)
+{
+	status->detectors = r->feeds > 1 ? r->feeds : 0;
+	for (unsigned d = 0; d < status->detectors; d++) {
+		const struct sl_feed *f = &r->feed[d];
+		struct sl_status_detector *one = &status->each[d];
+
+		snprintf(one->name, sizeof(one->name), "%s",
+			 d ? r->experiment->other[d - 1].name : r->experiment->detector_name);
+		snprintf(one->link, sizeof(one->link), "%s", f->link->name);
+		sl_guard_name(f->guards, one->guard, sizeof(one->guard));
+		one->first_module = f->first;
+		one->modules = f->modules;
+		one->one_way = f->link->oneway;
+		one->slots = d ? (struct sl_status_gauge){.now = get(&f->slots_now),
+							  .most = get(&f->slots_most),
+							  .of = f->ring.slots}
+			       : status->slots;
+	}
+}
+
 static void threads_status(const struct sl_receiver *r, struct sl_status_threads *threads)
 {
 	static const char *const polling[] = {"adaptive", "latency", "cores"};
@@ -214,6 +236,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	for (unsigned l = 0; l < SL_LATENCIES; l++)
 		latency_status(&r->latency[l], &status->latency[l]);
 	link_status(r, status);
+	detectors_status(r, status);
 	threads_status(r, &status->threads);
 	progress_status(r, status);
 	sl_forecast_status(r, status);

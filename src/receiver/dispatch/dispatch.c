@@ -373,18 +373,33 @@ static void set(struct sl_gauge *gauge, uint64_t now)
 		atomic_store_explicit(&gauge->most, now, memory_order_relaxed);
 }
 
+/* Of its fullest module. */
+static uint32_t slots_used(const struct sl_feed *f)
+{
+	uint32_t used = 0;
+
+	for (uint32_t m = 0; m < f->modules; m++) {
+		uint32_t n = sl_ring_used(&f->ring, m);
+
+		used = n > used ? n : used;
+	}
+	return used;
+}
+
 static void measure(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t settled = atomic_load_explicit(&r->totals.frames, memory_order_relaxed);
-	uint32_t used = 0;
 
-	for (uint32_t m = 0; m < r->modules; m++) {
-		uint32_t n = sl_feed_used(r->of, m);
+	set(&r->slots_used, slots_used(&r->feed[0]));
+	for (unsigned i = 1; i < r->feeds; i++) {
+		struct sl_feed *f = &r->feed[i];
+		uint32_t used = slots_used(f);
 
-		used = n > used ? n : used;
+		atomic_store_explicit(&f->slots_now, used, memory_order_relaxed);
+		if (used > atomic_load_explicit(&f->slots_most, memory_order_relaxed))
+			atomic_store_explicit(&f->slots_most, used, memory_order_relaxed);
 	}
-	set(&r->slots_used, used);
 	set(&r->at_unit, d->last - d->first);
 	set(&r->at_sinks, d->handed > settled ? d->handed - settled : 0);
 }
