@@ -3,12 +3,13 @@
 module-frame, and a file in which every frame is with its event."""
 
 import json
+import signal
 
 import h5py
 import numpy as np
 
 from harness import (CONTROL_PORT, RECEIVER, SOURCE, TIMEOUT_S, Program, address, case, check, closes, equal, experiment, fewer, main,
-                     read_outcomes, read_summary, run, run_fails, text_of)
+                     read_outcomes, read_summary, run, run_fails, text_of, wait_for)
 
 EVENTS = fewer(400, 120)
 EVERY = 4  # the camera has a part for each fourth event
@@ -27,7 +28,7 @@ def two(folder, name="two.yaml", tiles=None, camera=None, **sections):
         "link": {"kind": "udp"},
         "ring": {"slots": 64, "poison": True, "late_timeout_ms": 1000 * TIMEOUT_S},
         "control": {"address": RECEIVER, "port": CONTROL_PORT, "wait_s": TIMEOUT_S},
-        "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw", "overwrite": True}}],
+        "sinks": [{"nexus": {"path": "run.nxs", "dataset": "raw", "overwrite": True}}],
         "emulate": "local",
         **sections,
     }
@@ -124,6 +125,42 @@ def _(folder):
     equal((done.process.returncode, summary["result"]), (0, "intact"), "the run")
     equal(summary["ledger"]["total"]["outcomes"]["unmatched"], 10, "frames of no event")
     equal(summary["ledger"]["total"]["causes"]["no_event"], 10, "and their cause")
+
+
+@case("a session takes run after run with the same front ends")
+def _(folder):
+    done = run("session", two(folder), "--root", "data", "--runs", 3, folder=folder)
+    equal(done.process.returncode, 0, "exit status")
+    for number in (1, 2, 3):
+        result = json.loads((folder / f"data/{number:06}/result.json").read_text())
+        closes(result, 2 * EVENTS + EVENTS // EVERY)
+        equal(result["result"], "intact", f"run {number}")
+        equal([one["name"] for one in result["detectors"]], ["tiles", "camera"], "its detectors")
+    with h5py.File(folder / "data/000003/run.nxs") as file:
+        equal(file["/entry/events/camera"][:5].ravel().tolist(), [0, -1, -1, -1, 1], "events of the last run")
+
+
+@case("stopped in the middle: every frame that was sent has its outcome")
+def _(folder):
+    path = two(folder, tiles={"frames": 0, "frame_rate_Hz": 400}, camera={"frames": 0, "frame_rate_Hz": 100})
+    program = Program("run", path, "--summary", folder / "summary.json", "--name", "two", folder=folder)
+    wait_for("frames", lambda: "settled" in (text := run("ctl", "two", "status", "--json", folder=folder).out())
+             and json.loads(text)["status"]["frames"]["kept"] > 50)
+    program.send(signal.SIGINT)
+    program.ends(0)
+    summary = read_summary(folder)
+    closes(summary)
+    sent = [one["sent"] for one in summary["ledger"]["modules"]]
+    check(sent[2] > 10 and sent[0] > 50, f"hardly anything was sent: {sent}")
+    check(summary["ledger"]["total"]["outcomes"]["lost"] == 0, "frames are lost")
+
+
+@case("what one detector alone can have is refused before anything is opened")
+def _(folder):
+    raw = two(folder, "raw.yaml", sinks=[{"raw": {"path": str(folder / "run.raw")}}])
+    run_fails("run", raw, folder=folder, says=["raw: recordings are of one detector, and this experiment has 2"])
+    run_fails("run", two(folder), "--set", "control.keeper=k", folder=folder, says=["control.keeper is for one detector"])
+    run_fails("run", two(folder), "--set", "detector.frames=5", folder=folder, says=["detectors.NAME.OPTION"])
 
 
 @case("the text that a run stores is the same experiment")
