@@ -58,7 +58,8 @@ struct sl_env_metadata {
 		       void *to);
 };
 
-/* A detector whose parts attach to events: its pixels are the result of its name, and NAME_frame says which frame of it belongs to the event (-1: none). */
+/* A detector whose parts attach to events: its pixels are the result of its name, and the result
+ * NAME_frame says which frame of it belongs to the event (-1: none). */
 struct sl_env_detector {
 	const char *name;
 	const struct sl_geometry *geometry;

@@ -115,7 +115,8 @@ struct sl_view {		 /* one module of the frame */
 
 enum sl_frame_flags {
 	SL_FRAME_DARK = 1 << 0,
-	/* Every module whole and proven; so is every part of another detector that the event needs. */
+	/* Every module whole and proven; so is every part of another detector that the event
+	 * needs. */
 	SL_FRAME_COMPLETE = 1 << 1,
 	/* Some are, and by the experiment's wish it goes on all the same: `missing` says which are
 	 * not. Never together with SL_FRAME_COMPLETE. */

@@ -79,8 +79,8 @@ static int all_runs(struct sl_exchange *x, const struct emulate_options *o, bool
 	return err;
 }
 
-/* One stream of a transfer or a detector to its receiver. Each has a thread, a link and a detector of its own: a receiver that
- * is slow holds up nobody else. */
+/* The stream of a transfer or a detector to its receiver. Each has a thread, a link and a generator
+ * of its own: a receiver that is slow holds up no other stream. */
 struct sent_transfer {
 	const struct emulate_options *options;
 	struct sl_experiment *experiment;

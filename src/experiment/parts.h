@@ -3,7 +3,7 @@
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
- *            transfer; detectors.c one of several detectors; several.c what of them has to fit;
+ *            transfer; detectors.c one of several detectors, and what of them has to fit;
  *            geometry.c the section of that name; goniometer.c the list of axes;
  *            metadata.c what users say of a run;
  *            parameters.c what a run form may set; distrust.c paths and code of other hosts;
@@ -112,7 +112,10 @@ void sl_experiment_forget_outputs(struct sl_experiment *experiment);
 
 /* 0, or -EINVAL when something was wrong and logged. `at`: where the link is named. */
 int sl_experiment_check_link(const struct sl_experiment *experiment, const struct sl_node *at);
-/* several.c: open the other detectors of the file and attach them. Logged. */
+/* How the detector attaches to events: key, missing. */
+void sl_experiment_read_attachment(struct sl_reader *reader);
+
+/* Open the other detectors of the file and attach them. Logged. */
 typedef int sl_experiment_open_other(void *arg, const char *name, struct sl_experiment **other);
 int sl_experiment_attach_all(struct sl_experiment *experiment, sl_experiment_open_other *open,
 			     void *arg);

@@ -1,6 +1,5 @@
 /* read.c - YAML sections to add-ons and option structs. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,35 +185,6 @@ static void read_cut(struct sl_reader *r)
 	sl_cut_detector(&e->cut, &e->cut_detector);
 	e->detector = &e->cut_detector;
 	e->detector_state = &e->cut;
-}
-
-/* How the detector attaches to events. */
-static void read_attachment(struct sl_reader *r)
-{
-	static const char *const also[] = {"key", NULL};
-	struct sl_option_set missing = {sl_missing_options, &r->e->attach};
-	struct sl_node *key = r->detector ? sl_node_get(r->detector, "key") : NULL;
-
-	if (sl_config_fill(r->e->config, r->detector, &missing, 1, also))
-		r->err = -EINVAL;
-	fill(r, key && !sl_node_is_null(key) ? key : NULL, NULL, NULL, sl_key_options, &r->e->key);
-	if (r->detector && r->detector->child &&
-	    !strcmp(r->e->detector_name, r->e->names.name[0])) {
-		sl_config_error(r->e->config, r->detector->child,
-				"the first detector defines events: key, missing and wait_us are "
-				"for the others");
-		r->err = -EINVAL;
-	}
-	if (r->err || r->e->key.by == SL_ALIGN_TIMESTAMP)
-		return;
-	if (r->e->key.drift_ppm != 0) {
-		sl_config_error(r->e->config, key, "drift_ppm is of clocks: set by: timestamp");
-		r->err = -EINVAL;
-	}
-	if (r->e->key.offset != floor(r->e->key.offset)) {
-		sl_config_error(r->e->config, key, "offset is a number of whole frames");
-		r->err = -EINVAL;
-	}
 }
 
 static void read_link(struct sl_reader *r)
@@ -427,14 +397,7 @@ static void check_top(struct sl_reader *r)
 		"threads",     "frontend",  "control", "feroce",   "emulate",	 "transfers",
 		"calibration", "feedback",  "plugins", "geometry", "goniometer", "metadata",
 		"parameters",  "detectors", NULL};
-	const struct sl_node *detectors = sl_node_child(r->e->config->root, "detectors");
 
-	if (r->site && detectors) {
-		sl_config_error(r->e->config, detectors,
-				"a site file has no detectors; it has sections that each of them "
-				"shares");
-		r->err = -EINVAL;
-	}
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
 }
@@ -461,7 +424,7 @@ void sl_experiment_read(struct sl_reader *r)
 	} table[] = {
 		{SL_SECTION_DETECTOR, read_detector},
 		{SL_SECTION_DETECTOR, read_cut},
-		{SL_SECTION_DETECTORS, read_attachment},
+		{SL_SECTION_DETECTORS, sl_experiment_read_attachment},
 		{SL_SECTION_LINK, read_link},
 		{SL_SECTION_UNIT, read_unit},
 		{SL_SECTION_STAGES, read_stages},

@@ -10,7 +10,6 @@
 #include "hdf5/rolled/rolled.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
-#include "sink/nexus/others.h"
 #include "sink/nexus/state.h"
 
 #ifndef SL_VERSION
@@ -169,7 +168,7 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 	sl_hits_open(&nexus->hits, file);
 	r = sl_results_open(&nexus->found, file, env, nexus->results == SL_NEXUS_ALL);
 	if (!r)
-		sl_nexus_others_open(file, env);
+		sl_results_open_others(file, env);
 	if (!r)
 		r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == SL_NEXUS_ASSEMBLED);
 	if (!r)
