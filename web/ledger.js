@@ -56,7 +56,7 @@ export class Ledger {
 		this.said = words;
 		this.summary.className = `summary ${tone}`;
 		const modules = ledger.modules.length > 1 && ledger.modules.length <= MOST_MODULES ? ledger.modules : [];
-		this.build(modules.length);
+		this.build(modules.length, ledger.names);
 		for (const row of this.rows)
 			this.fill(row, ledger.total, modules);
 		this.shares(ledger.total);
@@ -64,17 +64,18 @@ export class Ledger {
 	}
 
 	/** Rows are made once: their cells change, so that a text can be selected and a tip stays. */
-	build(n) {
-		if (this.columns === n)
+	build(n, names) {
+		const key = `${n} ${names?.join()}`;
+		if (this.columns === key)
 			return;
-		this.columns = n;
+		this.columns = key;
 		const head = (label, more = "") => h("th", {scope: "col", class: more}, label);
 		this.rows = ROWS.map((row) => {
 			const cells = Array.from({length: n + 1}, (_, i) => h("td", {class: i < n ? "module" : "total"}));
 			const part = h("td.part");
 			return {...row, cells, part, element: h("tr", {title: row.words}, h("th", {scope: "row"}, row.name), cells, part)};
 		});
-		replace(this.table, h("thead", h("tr", head(""), Array.from({length: n}, (_, i) => head(`module ${i}`, "module")), head("total"), head("share"))), h("tbody", this.rows.map(({element}) => element)));
+		replace(this.table, h("thead", h("tr", head(""), Array.from({length: n}, (_, i) => head(names?.[i] ?? `module ${i}`, "module")), head("total"), head("share"))), h("tbody", this.rows.map(({element}) => element)));
 	}
 
 	fill(row, total, modules) {
@@ -105,7 +106,7 @@ export class Ledger {
 	}
 
 	/** What each loss means, and which modules have it. */
-	why({total, modules}) {
+	why({total, modules, names}) {
 		const causes = lossCauses(total), key = causes.map(({name}) => name).join();
 		if (key !== this.key) {
 			this.key = key;
@@ -117,7 +118,7 @@ export class Ledger {
 		causes.forEach(({name, n}, i) => {
 			const found = modules.flatMap((column, index) => (column.causes[name] ? [index] : []));
 			text(this.numbers[i], count(n));
-			text(this.places[i], modules.length < 2 ? "" : found.length === modules.length ? "all modules" : `module${found.length > 1 ? "s" : ""} ${found.slice(0, 6).join(", ")}${found.length > 6 ? ", ..." : ""}`);
+			text(this.places[i], modules.length < 2 ? "" : found.length === modules.length ? `all ${names ? "transfers" : "modules"}` : `${names ? "transfer" : "module"}${found.length > 1 ? "s" : ""} ${found.slice(0, 6).map((index) => names?.[index] ?? index).join(", ")}${found.length > 6 ? ", ..." : ""}`);
 		});
 	}
 }

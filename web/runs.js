@@ -9,7 +9,8 @@ import {thumbnail} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
 import {tickText} from "./scale.js";
 import {store} from "./store.js";
-import {RESULTS} from "./words.js";
+import {addLedgers, bytesOfAll, ofResult} from "./transfers.js";
+import {RESULTS, lossOf} from "./words.js";
 
 const PAGE = 24;
 
@@ -44,7 +45,7 @@ export function card(run) {
 	return h("a", {class: `run-card panel ${RESULTS[resultOf(run)]?.[0] ?? ""}`, href: `#/run/${run.run}`},
 		h("div.frame", run.picture ? picture(`runs/${run.run}/picture.png`) : h("span.no-picture", run.state === "live" ? "live" : "no picture")),
 		h("div.run-text", h("div.line", h("b", `run ${run.run}`), h("span.spring"), pill(resultOf(run))), h("div.dim.clip", fileName(run.experiment)),
-			run.frames !== null && h("div.dim", plural(run.frames ?? 0, "frame"), Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
+			run.frames !== null && h("div.dim", plural(run.frames ?? 0, "frame"), run.transfers > 1 ? ` of ${run.transfers} transfers` : "", Number.isFinite(ended - began) ? ` in ${duration((ended - began) / 1000)}` : ""), h("div.dim", moment(began)), run.lost + run.damaged > 0 && h("div.bad", `${count(run.lost + run.damaged)} lost or damaged`)));
 }
 
 export class RunsPage {
@@ -103,6 +104,41 @@ export async function explanation(path, folder) {
 	}
 }
 
+/** Transfers of a run, a row each, and what can be added up. Rows are made once: a link in them can be clicked while numbers change. */
+export class TransferTable {
+	constructor() {
+		this.body = h("tbody");
+		this.element = h("table.transfers", h("thead", h("tr", ["", "frames", "kept", "frames/s", "data", "lost or damaged", ""].map((name) => h("th", {scope: "col"}, name)))), this.body);
+	}
+
+	/** parts: of transfers.js. */
+	show(parts) {
+		const key = parts.map(({name, session}) => `${name} ${session}`).join();
+		if (key !== this.key)
+			this.build(parts);
+		this.key = key;
+		const data = (bytes) => (Number.isFinite(bytes) ? quantity(bytes, "B/s") : "\u2013");
+		parts.forEach(({frames, kept, framesPerS, bytesPerS, ledger, result}, i) => this.fill(this.rows[i], [count(frames), count(kept), Number.isFinite(framesPerS) ? quantity(framesPerS) : "\u2013", data(bytesPerS)], lossOf(ledger.total), result));
+		this.fill(this.rows.at(-1), ["", "", "", data(bytesOfAll(parts))], lossOf(addLedgers(parts).total), "");
+	}
+
+	build(parts) {
+		this.rows = [...parts, {name: "together"}].map(({name, session}) => {
+			const cells = Array.from({length: 5}, () => h("td")), last = h("td");
+			return {cells, last, element: h("tr", h("th", {scope: "row"}, session ? h("a", {href: `#/session/${encodeURIComponent(session)}`}, name) : name), cells, last)};
+		});
+		replace(this.body, this.rows.map(({element}) => element));
+	}
+
+	fill(row, values, loss, result) {
+		[...values, count(loss)].forEach((value, i) => text(row.cells[i], value));
+		row.element.className = loss ? "lit" : "";
+		if (result !== row.result)
+			replace(row.last, result ? pill(result) : "");
+		row.result = result;
+	}
+}
+
 /** What the files of a crashed run held, as the service has recovered it; an element. */
 export function recovery({recovered, state, folder}) {
 	if (state !== "crashed")
@@ -118,7 +154,7 @@ export function recovery({recovered, state, folder}) {
 export function runFacts(run) {
 	const began = time(run.started), ended = time(run.ended), {settled, kept} = run.frames ?? {}, crashed = run.state === "crashed";
 	return [["experiment", fileName(run.origin?.file ?? run.experiment ?? run.file)], ["began", Number.isFinite(began) && moment(began)], [crashed ? "last write" : "took", ended > began && (crashed ? `${duration((ended - began) / 1000)} later` : duration((ended - began) / 1000))],
-		["frames", Number.isFinite(settled ?? run.frames) && count(settled ?? run.frames)], ["kept", settled > 0 && `${count(kept)} (${percent(kept, settled)})`],
+		...Object.entries(run.transfers ?? {}).map(([name, one]) => [`sinks of ${name}`, one?.sinks?.map((sink) => sink.name).join(", ")]), ["frames", Number.isFinite(settled ?? run.frames) && count(settled ?? run.frames)], ["kept", settled > 0 && `${count(kept)} (${percent(kept, settled)})`],
 		["rate", run.rates?.frames_per_s && `${quantity(run.rates.frames_per_s)} frames/s, ${quantity(run.rates.GB_per_s * 1e9, "B/s")}`], ["link", run.link?.kind], ["sinks", run.sinks?.map(({name}) => name).join(", ")], ["folder", run.folder], ["ended early", run.ended_early], ...Object.entries(run.metadata ?? {})].filter(([, value]) => value);
 }
 
@@ -127,13 +163,14 @@ export class RunPage {
 		this.number = number;
 		this.body = h("div", h("p.waiting", "Reading the run\u2026"));
 		this.element = h("div.run", this.body);
-		this.hops = new Hops();
+		this.hops = [];
 		this.ends = [store.listen("connection", ({state}) => state === "live" && this.load()), store.listen("run", () => this.load())];
 		this.load();
 	}
 
 	close() {
-		this.hops.close();
+		for (const hops of this.hops)
+			hops.close();
 		for (const end of this.ends)
 			end();
 	}
@@ -148,17 +185,32 @@ export class RunPage {
 
 	/** run: its result.json, or its row in the list while there is none. */
 	show(run) {
-		const result = resultOf(run), ledger = run.ledger && new Ledger(() => this.explain());
-		ledger?.show(run.ledger, true);
-		const hops = Object.entries(run.latency_us ?? {}).map(([name, hop]) => [name, {count: hop.count, p50: 1e3 * hop.p50, p99: 1e3 * hop.p99, max: 1e3 * hop.max}]);
-		this.hops.set(Object.fromEntries(hops));
+		for (const hops of this.hops.splice(0))
+			hops.close();
+		const transfers = Object.entries(run.transfers ?? {}).filter(([, one]) => one?.ledger), parts = transfers.map(ofResult), whole = parts.length ? addLedgers(parts) : run.ledger;
+		const result = resultOf(run), ledger = whole && new Ledger(() => this.explain()), table = parts.length > 0 && new TransferTable();
+		ledger?.show(whole, true);
+		if (table)
+			table.show(parts);
+		const charts = (parts.length ? transfers : [["", run]]).map(([name, one]) => this.chart(name, one.latency_us));
 		this.folder = run.folder;
 		const crashed = run.state === "crashed", live = run.state === "live";
 		replace(this.body, h("div.line", h("h1", `Run ${this.number}`), pill(result), h("span.dim", RESULTS[result]?.[1] ?? ""), h("span.spring"), h("a.button", {href: "#/runs"}, "All runs")),
 			run.error && h("div.problem", icon("warning"), h("div", h("b", `${run.error.message} `), run.error.where && h("code", run.error.where), run.error.hint && ` ${run.error.hint}`)),
 			crashed && h("div.problem", icon("warning"), h("div", h("b", "The process of this run ended without closing it. "), "There is no ledger: what it counted was in its memory. ", recovery(run))),
-			h("div.columns", h("div.column", this.pictureOf(run, live), this.texts(crashed)),
-				h("div.column", h("section.panel", h("dl.pairs", runFacts(run).map(([name, value]) => [h("dt", name), h("dd", String(value))]))), ledger?.element, hops.length ? h("section.panel.chart.hops", h("div.panel-head", h("h2", "Latency by hop")), this.hops.box) : null)));
+			h("div.columns", h("div.column", this.pictureOf(run, live), this.texts(crashed, transfers.map(([name]) => name))),
+				h("div.column", h("section.panel", h("dl.pairs", runFacts(run).map(([name, value]) => [h("dt", name), h("dd", String(value))]))), table && h("section.panel", h("div.panel-head", h("h2", "Transfers")), h("div.scroll", table.element)), ledger?.element, charts)));
+	}
+
+	/** Latencies of the run, or of one of its transfers. */
+	chart(name, latency) {
+		const hops = Object.entries(latency ?? {}).map(([hop, us]) => [hop, {count: us.count, p50: 1e3 * us.p50, p99: 1e3 * us.p99, max: 1e3 * us.max}]);
+		if (!hops.length)
+			return null;
+		const chart = new Hops();
+		this.hops.push(chart);
+		chart.set(Object.fromEntries(hops));
+		return h("section.panel.chart.hops", h("div.panel-head", h("h2", name ? `Latency by hop, ${name}` : "Latency by hop")), chart.box);
 	}
 
 	pictureOf(run, live) {
@@ -173,9 +225,10 @@ export class RunPage {
 		return place;
 	}
 
-	/** Log and experiment, read when they are opened. */
-	texts(open) {
-		return [["log", "log"], ["experiment", "experiment"]].map(([title, path]) => {
+	/** Log and experiment, of each transfer where there are several, read when they are opened. */
+	texts(open, transfers) {
+		const experiments = transfers.length ? transfers.map((name) => [`experiment of ${name}`, `experiment?transfer=${encodeURIComponent(name)}`]) : [["experiment", "experiment"]];
+		return [["log", "log"], ...experiments].map(([title, path]) => {
 			const body = h("pre.detail-body", "\u2026");
 			return h("details.panel.detail", {open: open && path === "log", ontoggle: async (event) => {
 				if (event.target.open)

@@ -11,9 +11,10 @@ import {ImagePanel} from "./imagepanel.js";
 import {Ledger} from "./ledger.js";
 import {Plot} from "./plot.js";
 import {Results} from "./results.js";
-import {explanation, recovery, runFacts} from "./runs.js";
+import {TransferTable, explanation, recovery, runFacts} from "./runs.js";
 import {startAgain} from "./start.js";
 import {store} from "./store.js";
+import {ofStatus, siblings} from "./transfers.js";
 import {HOPS, STATES, lossOf} from "./words.js";
 
 const SPAN_S = 120;
@@ -85,10 +86,13 @@ export class SessionPage {
 		this.far = h("span.far");
 		this.known = h("section.panel.known", {hidden: true});
 		this.problem = h("div.problem", {role: "alert", hidden: true});
+		this.transfers = new TransferTable();
+		this.together = panel("Transfers of this run", h("div.scroll", this.transfers.element), h("span.dim", "this page is of one of them"));
+		this.together.hidden = true;
 		const small = (title, plot) => panel(title, plot.box, plot.legend, "chart");
 		this.element = h("div.session",
 			h("section.strip.panel", h("div.line", h("h1", this.name), this.pill, this.about, h("span.spring"), this.buttons), h("div.line", this.progress, this.far)),
-			this.problem, this.known, h("div.tiles", Object.values(this.tiles).map(({element}) => element)),
+			this.problem, this.known, h("div.tiles", Object.values(this.tiles).map(({element}) => element)), this.together,
 			h("div.columns",
 				h("div.column", this.image.element, this.results.element, panel("Latency by hop", this.hops.box, h("span.dim", "median to 99th percentile, line to the longest"), "chart hops grow")),
 				h("div.column", this.ledger.element, h("div.charts", small("Frames", this.plots.rate), small("Data rate", this.plots.bytes), small("Hit rate", this.plots.hits), small("Queue fill", this.plots.queues)),
@@ -111,6 +115,15 @@ export class SessionPage {
 		this.hops.set(status.latency_ns);
 		this.details.show(status);
 		this.lines();
+		this.others(status);
+	}
+
+	/** A detector may send several transfers, each to a receiver of its own, which is a session. */
+	others(status) {
+		const parts = siblings(status, store.statuses.values()).map(ofStatus);
+		this.together.hidden = !parts.length;
+		if (parts.length)
+			this.transfers.show(parts);
 	}
 
 	headline(session, status) {

@@ -238,9 +238,10 @@ class Control:
         """Open outputs, memory and link, and plan the sources. wait: seconds until it is armed; None: return at once."""
         return self._call("arm", wait, "armed")
 
-    def start(self, wait: Optional[float] = None) -> str:
-        """Let the sources send; arms first where that is due. wait: seconds until it runs; None: return at once."""
-        return self._call("start", wait, "running")
+    def start(self, wait: Optional[float] = None, *, frames: int = 0) -> str:
+        """Let the sources send; arms first where that is due. wait: seconds until it runs; None: return at once. frames: of an armed session,
+        be paused behind so many frames; wait is then until it is paused, or the run has ended."""
+        return self._call("start", wait, "paused", frames=frames) if frames else self._call("start", wait, "running")
 
     def pause(self, wait: Optional[float] = None) -> str:
         """Give no more credits. wait: seconds until everything that was sent is settled; None: return at once."""
@@ -252,9 +253,10 @@ class Control:
             time.sleep(0.01)
         return state
 
-    def resume(self, wait: Optional[float] = None) -> str:
-        """Give credits again."""
-        return self._call("resume", wait, "running")
+    def resume(self, wait: Optional[float] = None, *, frames: int = 0) -> str:
+        """Give credits again. frames: for so many frames, of a session that is paused and drained: then it is paused again, and wait is until
+        that. Exactly these frames come."""
+        return self._call("resume", wait, "paused", frames=frames) if frames else self._call("resume", wait, "running")
 
     def stop(self, reason: Optional[str] = None, wait: Optional[float] = None) -> str:
         """Ask the sources to end; what they sent is processed and stored. wait: seconds until the run has ended."""

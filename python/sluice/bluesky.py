@@ -110,8 +110,8 @@ class Detector:
     session: of `sluice.attach()` or `sluice.Session(..., root=...)`.
     name: prefix of the keys in events.
     frames_per_point: that a point has, exactly.
-    between: what the front end does between points. "pause": it gets no credits, so that nothing is recorded while motors move; frames that
-        it had credit for already are recorded, and belong to no point. "run": it goes on; quicker, and for sources that cannot wait.
+    between: what the front end does between points. "pause": it gets credits for the frames of a point and for no more, so that nothing is
+        recorded while motors move. "run": it goes on, for sources that cannot wait.
     guard_frames: with "run", how many of the next frames are left out, since they may have been exposed before trigger(), and be on their way;
         where the ring is nearly full, as many more as it has slots.
     positions: functions that say where the motors are, by name: they are asked when a point has its frames, and come into the run's file.
@@ -251,14 +251,50 @@ class Detector:
             raise Error("state", f"{self._name} is not staged", hint="stage it first")
         if self._flies:
             raise Error("state", f"{self._name} is of fly scans", hint='for a step scan: Detector(..., arm="stage")')
-        first = self._let_run()
-        frames = self._until(first + self.frames_per_point, told, first)
         if self.between == "pause":
-            self.session.pause()  # the next point waits for what still comes; motors need not
-        self._note(first, frames)
+            first = self._let_send()
+            status = self._until_paused(first + self.frames_per_point, told, first)
+        else:
+            first = self._let_run()
+            status = self._until(first + self.frames_per_point, told, first)
+        self._note(first, status)
+
+    def _let_send(self) -> int:
+        """Credits for the frames of the point, and no more. The sequence with which it begins."""
+        status = self.session.status().as_dict()
+        if status["state"] == "armed":
+            self.session.start(frames=self.frames_per_point)
+            self._begin_table()
+            return 0
+        if status["state"] not in ("running", "paused"):
+            self._fail(status)
+        if status["state"] == "running" or not status["drained"]:
+            self.session.pause(wait=self.timeout)  # another client let it run: until all that was sent is settled
+            status = self.session.status().as_dict()
+        self.session.resume(frames=self.frames_per_point)
+        return int(status["frames"]["settled"])
+
+    def _until_paused(self, frames: int, told: Status, first: int) -> Dict[str, Any]:
+        """Wait until the frames of the point are settled; the status then."""
+        end = time.monotonic() + self.timeout
+        while True:
+            try:
+                status = self.session.request("wait", states=["paused"], timeout_ms=100)["status"]
+            except Error as why:
+                if why.code != "timeout":
+                    raise
+                status = self.session.status().as_dict()
+            settled = int(status["frames"]["settled"])
+            told._tell(min(settled, frames), first, frames)  # pylint: disable=protected-access
+            if settled >= frames:
+                return dict(status)
+            if self._stopped.is_set() or status["state"] not in ("armed", "running"):
+                self._fail(status)
+            if time.monotonic() > end:
+                raise unless_in_time(self.timeout, f"{self._name}: {frames - settled} frames of the point did not come")
 
     def _let_run(self) -> int:
-        """The sequence with which the point begins."""
+        """The sequence with which the point begins, of a run that goes on."""
         status = self.session.status().as_dict()
         if status["state"] == "armed":
             self.session.start(wait=self.timeout)
@@ -266,11 +302,6 @@ class Detector:
             return 0
         if status["state"] not in ("running", "paused"):
             self._fail(status)
-        if self.between == "pause":
-            self.session.pause(wait=self.timeout)  # until all that was sent is settled
-            first = int(self.session.status().frames.settled)
-            self.session.resume()
-            return first
         slots = status["gauges"]["slots"]
         behind = int(slots["of"]) if slots["of"] and 4 * slots["now"] > 3 * slots["of"] else 0  # then frames wait in the front end, too
         return max(int(source["reached"]) for source in status["sources"]["modules"]) + self.guard_frames + behind

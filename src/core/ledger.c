@@ -110,6 +110,11 @@ void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped)
 	atomic_store_explicit(&ledger->tally[module].skipped, skipped, memory_order_relaxed);
 }
 
+uint64_t sl_ledger_next(const struct sl_ledger *ledger, uint32_t module)
+{
+	return sl_sequence_load(&ledger->tally[module].next);
+}
+
 static void column_of(const struct sl_tally *tally, struct sl_status_column *column)
 {
 	uint32_t before;

@@ -77,6 +77,9 @@ void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent);
 /* How many sequences it has left out so far. */
 void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped);
 
+/* Sequences below it have an outcome, or will have that of a sink. Any thread. */
+uint64_t sl_ledger_next(const struct sl_ledger *ledger, uint32_t module);
+
 /* The ledger's part of a status: modules, columns, sources alive and gone, misuse. */
 void sl_ledger_status(const struct sl_ledger *ledger, struct sl_status *status);
 

@@ -162,17 +162,25 @@ int sl_emulator_stay_away(struct sl_emulator_sender *sender, uint64_t k)
 	return sl_emulator_leave_out(sender, k + away - 1); /* and all between */
 }
 
-/* As a detector's own counter and clock have it that attaches to events: ahead of theirs. */
-static void shift(const struct sl_experiment *e, struct sl_frame_stamp *stamp)
+static uint64_t wrap(const struct sl_key_options *key, uint64_t count)
 {
-	const struct sl_key_options *key = &e->key;
-	uint64_t mask = key->wrap_bits < 64 ? (UINT64_C(1) << key->wrap_bits) - 1 : UINT64_MAX;
-	double ahead = key->offset + (double)stamp->timestamp * key->drift_ppm * 1e-6;
+	return key->wrap_bits < 64 ? count & ((UINT64_C(1) << key->wrap_bits) - 1) : count;
+}
 
-	if (key->by == SL_ALIGN_FRAME)
-		stamp->number = (stamp->number + (uint64_t)(int64_t)key->offset) & mask;
-	if (key->by == SL_ALIGN_TIMESTAMP)
-		stamp->timestamp = (stamp->timestamp + (uint64_t)(int64_t)ahead) & mask;
+uint64_t sl_emulator_counter(const struct sl_experiment *e, uint64_t number)
+{
+	if (e->key.by != SL_ALIGN_FRAME)
+		return number;
+	return wrap(&e->key, number + (uint64_t)(int64_t)e->key.offset);
+}
+
+static uint64_t clock_of(const struct sl_experiment *e, uint64_t time_ns)
+{
+	double ahead = e->key.offset + (double)time_ns * e->key.drift_ppm * 1e-6;
+
+	if (e->key.by != SL_ALIGN_TIMESTAMP)
+		return time_ns;
+	return wrap(&e->key, time_ns + (uint64_t)(int64_t)ahead);
 }
 
 int sl_emulator_block(struct sl_emulator_sender *sender, uint32_t m, uint64_t k, uint64_t sequence,
@@ -194,7 +202,8 @@ int sl_emulator_block(struct sl_emulator_sender *sender, uint32_t m, uint64_t k,
 
 	if (err)
 		return err;
-	shift(em->experiment, &stamp);
+	stamp.number = sl_emulator_counter(em->experiment, stamp.number);
+	stamp.timestamp = clock_of(em->experiment, stamp.timestamp);
 	stamp.emit_ns = sl_clock_ns();
 	err = note_sent(sender, number, stamp.emit_ns);
 	if (err)

@@ -261,9 +261,14 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 
 int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *offer)
 {
+	uint64_t first = sl_geometry_frame(&em->geometry, em->first_frame);
+
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
-		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
+		/* Over a link that goes one way the link counts (number_base). */
+		.first_frame = em->experiment->link->oneway
+				       ? first
+				       : sl_emulator_counter(em->experiment, first),
 		.frame_step = em->geometry.frame_step,
 		.frames = em->to_send == UINT64_MAX ? 0 : em->to_send,
 	};

@@ -286,6 +286,23 @@ static void a_thread_that_gets_no_cpu_is_starved(void **state)
 	assert_string_equal(w->e.finding[0].command, "taskset -c 0-7 sluice run e.yaml");
 	grows(w, "cgroup.throttled_us", 150000, 9, 13);
 	is(w, "starved_core", "by its quota");
+	/* One long wait and many short ones: their average says nothing. */
+	set_number(w->result, "link", "receive_buffer", 1 << 20);
+	grows(w, "thread.link-0.wait", 200000000, 10, 11);
+	grows(w, "thread.link-0.slices", 100, 1, SAMPLES);
+	is(w, "starved_core", "for 200 of 250 ms");
+	is_not(w, "small_receive_buffer");
+}
+
+/* As many packets thrown away by a kernel whose receiver came in time. */
+static void a_thread_that_waits_little_is_not_starved(void **state)
+{
+	struct world *w = *state;
+
+	throw_away(w, 200);
+	grows(w, "thread.link-0.wait", 40000000, 9, 13);
+	is(w, "small_receive_buffer", "200 packets");
+	is_not(w, "starved_core");
 }
 
 /* Waiting a little, and often, is no starvation. */
@@ -460,6 +477,12 @@ static void who_filled_the_ring_is_named(void **state)
 	set_number(sink, "pace", "waited_ns", 1000000); /* that is nothing */
 	grows(w, "thread.worker-0.wait", 200000000, 8, 14);
 	grows(w, "thread.worker-0.slices", 4, 1, SAMPLES);
+	is(w, "starved_core", "50 ms at a time");
+	/* With all the time in the world it could not have done three times as much. */
+	grows(w, "sent", 50, 0, SAMPLES);
+	grows(w, "cause.no_slot", 40, 0, SAMPLES);
+	is(w, "overrun_policy", "turned away");
+	grows(w, "cause.no_slot", 10, 0, SAMPLES);
 	is(w, "starved_core", "50 ms at a time");
 	stop_for(w, 1500000000);
 	grows(w, "thread.worker-0.wait", 1000000, 1, SAMPLES);
@@ -717,6 +740,7 @@ int main(void)
 		CASE(nothing_lost_has_no_cause),
 		CASE(a_buffer_that_holds_less_than_a_block_is_too_small),
 		CASE(a_thread_that_gets_no_cpu_is_starved),
+		CASE(a_thread_that_waits_little_is_not_starved),
 		CASE(a_busy_host_alone_is_not_the_cause),
 		CASE(a_process_that_stood_still_was_stopped),
 		CASE(one_thread_may_be_too_slow),

@@ -13,9 +13,9 @@ static uint64_t thrown_away(const struct sl_case *c)
 
 static void prove_full(const struct sl_case *c, struct sl_finding *f)
 {
-	sl_prove(f, "packets_thrown_away", (double)thrown_away(c), "");
+	sl_finding_prove(f, "packets_thrown_away", (double)thrown_away(c), "");
 	if (c->receive_buffer)
-		sl_prove(f, "receive_buffer", (double)c->receive_buffer, "bytes");
+		sl_finding_prove(f, "receive_buffer", (double)c->receive_buffer, "bytes");
 }
 
 /* Those of the threads that take packets: "data" where one thread does it all. */
@@ -33,19 +33,22 @@ static bool stopped(const struct sl_case *c, struct sl_finding *f, const char *e
 	if (!sl_case_stopped(c, &stop))
 		return false;
 	f->score = 0.97;
-	sl_say(f,
-	       "The receiver stood still for %.2f s: no thread of it ran, and none waited for a "
-	       "cpu, as if the process was stopped (SIGSTOP, a debugger, a frozen cgroup, or a "
-	       "suspended machine); %s.",
-	       stop.seconds, effect);
-	sl_advise(f, "Find what stops the process. To hold a run for a while, pause it: then "
-		     "sources wait.");
+	sl_finding_say(
+		f,
+		"The receiver stood still for %.2f s: no thread of it ran, and none waited for a "
+		"cpu, as if the process was stopped (SIGSTOP, a debugger, a frozen cgroup, or a "
+		"suspended machine); %s.",
+		stop.seconds, effect);
+	sl_finding_advise(f,
+			  "Find what stops the process. To hold a run for a while, pause it: then "
+			  "sources wait.");
 	if (c->pid)
-		sl_command(f, "kill -CONT %llu   # and to hold a run: sluice ctl NAME pause",
-			   (unsigned long long)c->pid);
+		sl_finding_command(f,
+				   "kill -CONT %llu   # and to hold a run: sluice ctl NAME pause",
+				   (unsigned long long)c->pid);
 	else
-		sl_command(f, "sluice ctl NAME pause");
-	sl_prove(f, "stood_still", stop.seconds, "s");
+		sl_finding_command(f, "sluice ctl NAME pause");
+	sl_finding_prove(f, "stood_still", stop.seconds, "s");
 	return true;
 }
 
@@ -89,16 +92,30 @@ static void mend_buffer(const struct sl_case *c, struct sl_finding *f)
 {
 	unsigned long long wanted = buffer_wanted(c);
 
-	sl_advise(f, "Give the sockets a larger buffer%s.",
-		  c->credits || c->one_way
-			  ? ""
-			  : ", or let front ends take credits (link.credits: true): then they send "
-			    "no more than it holds");
+	sl_finding_advise(
+		f, "Give the sockets a larger buffer%s.",
+		c->credits || c->one_way
+			? ""
+			: ", or let front ends take credits (link.credits: true): then they send "
+			  "no more than it holds");
 	if (c->receive_buffer_wanted)
-		sl_command(f, "sluice run %s --set link.receive_buffer=%llu", sl_case_file(c),
-			   wanted);
+		sl_finding_command(f, "sluice run %s --set link.receive_buffer=%llu",
+				   sl_case_file(c), wanted);
 	else
-		sl_command(f, "sudo sysctl -w net.core.rmem_max=%llu", wanted);
+		sl_finding_command(f, "sudo sysctl -w net.core.rmem_max=%llu", wanted);
+}
+
+/* How well it fits that the thread that takes packets got no cpu for longer than the buffer lasts:
+ * certain where it waited so long on average, likely where it waited most of the time. */
+static double starved_score(const struct sl_case_threads *t, double buffer_ms)
+{
+	double needed = buffer_ms / 2 > 4 ? buffer_ms / 2 : 4;
+
+	if (t->wait_ms >= needed)
+		return 0.6 + 0.3 * (t->wait_ms / (t->wait_ms + buffer_ms));
+	if (t->longest_ms >= 2 * needed && t->wait_share >= 0.25)
+		return 0.55 + 0.3 * t->wait_share;
+	return 0;
 }
 
 /* How little it holds, as a score; 0: enough. */
@@ -117,7 +134,7 @@ static double too_small(const struct sl_case *c)
 	if (sl_case_stopped(c, &stop))
 		return 0;
 	/* The thread that empties it came in time. */
-	return link_threads(c, &t) && t.wait_ms < ms / 2 && t.run_share < 0.9 ? 0.5 : 0;
+	return link_threads(c, &t) && !starved_score(&t, ms) && t.run_share < 0.9 ? 0.5 : 0;
 }
 
 bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
@@ -131,18 +148,19 @@ bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
 	if (c->block_bytes)
 		snprintf(block, sizeof(block), ", and a module sends %.2f MB in a row",
 			 (double)c->block_bytes / MB);
-	sl_say(f,
-	       "The receive buffer is too small: it has %.2f MB, which hold %.2f MB of data%s; the "
-	       "kernel had no room for %llu packets.",
-	       (double)c->receive_buffer / MB, bytes / MB, block,
-	       (unsigned long long)thrown_away(c));
+	sl_finding_say(f,
+		       "The receive buffer is too small: it has %.2f MB, which hold %.2f MB of "
+		       "data%s; the "
+		       "kernel had no room for %llu packets.",
+		       (double)c->receive_buffer / MB, bytes / MB, block,
+		       (unsigned long long)thrown_away(c));
 	mend_buffer(c, f);
 	prove_full(c, f);
-	sl_prove(f, "receive_buffer_holds", bytes, "bytes");
+	sl_finding_prove(f, "receive_buffer_holds", bytes, "bytes");
 	if (c->block_bytes)
-		sl_prove(f, "block", (double)c->block_bytes, "bytes");
+		sl_finding_prove(f, "block", (double)c->block_bytes, "bytes");
 	if (ms > 0)
-		sl_prove(f, "receive_buffer_lasts", ms, "ms");
+		sl_finding_prove(f, "receive_buffer_lasts", ms, "ms");
 	return true;
 }
 
@@ -151,64 +169,74 @@ bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
 static void mend_starved(const struct sl_case *c, struct sl_finding *f, double throttled_ms)
 {
 	if (throttled_ms > 0) {
-		sl_advise(f, "Raise the quota of its cgroup (cpu.max; of a service: CPUQuota=).");
-		sl_command(f, "systemctl set-property --runtime UNIT CPUQuota=   # no quota");
+		sl_finding_advise(
+			f, "Raise the quota of its cgroup (cpu.max; of a service: CPUQuota=).");
+		sl_finding_command(f,
+				   "systemctl set-property --runtime UNIT CPUQuota=   # no quota");
 	} else if (c->cpus_allowed && c->cpus_allowed < c->cpus_online) {
-		sl_advise(f, "It may use %d of %d cpus: give it more.", c->cpus_allowed,
-			  c->cpus_online);
-		sl_command(f, "taskset -c 0-%d sluice run %s", c->cpus_online - 1, sl_case_file(c));
+		sl_finding_advise(f, "It may use %d of %d cpus: give it more.", c->cpus_allowed,
+				  c->cpus_online);
+		sl_finding_command(f, "taskset -c 0-%d sluice run %s", c->cpus_online - 1,
+				   sl_case_file(c));
 	} else {
-		sl_advise(f, "Keep other programs off its cpus (threads.cpus, isolcpus=), or give "
-			     "it a better priority than theirs.");
-		sl_command(f, "sudo nice -n -10 sluice run %s   # top -H shows who had the cpus",
-			   sl_case_file(c));
+		sl_finding_advise(
+			f, "Keep other programs off its cpus (threads.cpus, isolcpus=), or give "
+			   "it a better priority than theirs.");
+		sl_finding_command(f,
+				   "sudo nice -n -10 sluice run %s   # top -H shows what ran there",
+				   sl_case_file(c));
 	}
 }
 
 static void tell_starved(const struct sl_case *c, struct sl_finding *f, const char *who,
 			 const struct sl_case_threads *t, const char *effect)
 {
+	char waited[80], quota[120] = "";
 	double throttled_ms = (double)sl_case_grew(c, "cgroup.throttled_us") * 1e-3;
 	double steal_ms = (double)sl_case_grew(c, "cpu.steal");
-	char quota[120] = "";
 
+	if (t->longest_ms > 8 * t->wait_ms)
+		snprintf(waited, sizeof(waited), "for %.0f of %.0f ms", t->waited_ms, t->of_ms);
+	else
+		snprintf(waited, sizeof(waited), "%.0f ms at a time, %.0f %% of the time",
+			 t->wait_ms, 100 * t->wait_share);
 	if (throttled_ms > 100)
 		snprintf(quota, sizeof(quota),
 			 "; its cgroup was held back for %.0f ms by its quota", throttled_ms);
 	else
 		throttled_ms = 0;
-	sl_say(f,
-	       "The receiver was starved of cpu: %s waited for one %.0f ms at a time, %.0f %% of "
-	       "the time%s; %s.",
-	       who, t->wait_ms, 100 * t->wait_share, quota, effect);
+	sl_finding_say(f, "The receiver was starved of cpu: %s waited for one %s%s; %s.", who,
+		       waited, quota, effect);
 	mend_starved(c, f, throttled_ms);
-	sl_prove(f, "waited_for_cpu", t->wait_ms, "ms");
-	sl_prove(f, "waited_share", t->wait_share, "");
+	sl_finding_prove(f, "waited_for_cpu", t->waited_ms, "ms");
+	sl_finding_prove(f, "waited_at_a_time", t->wait_ms, "ms");
+	sl_finding_prove(f, "waited_share", t->wait_share, "");
 	if (throttled_ms > 0)
-		sl_prove(f, "throttled", throttled_ms, "ms");
+		sl_finding_prove(f, "throttled", throttled_ms, "ms");
 	if (steal_ms > 0)
-		sl_prove(f, "stolen_by_the_host", steal_ms, "ms");
+		sl_finding_prove(f, "stolen_by_the_host", steal_ms, "ms");
 }
 
 bool sl_rule_starved_core(const struct sl_case *c, struct sl_finding *f)
 {
-	double ms = sl_case_buffer_ms(c), needed = ms / 2 > 4 ? ms / 2 : 4;
+	double ms = sl_case_buffer_ms(c);
 	struct sl_case_threads t;
 	char effect[160];
 
-	if (!thrown_away(c) || !link_threads(c, &t) || t.wait_ms < needed)
+	f->score = thrown_away(c) && link_threads(c, &t) ? starved_score(&t, ms) : 0;
+	if (f->score <= 0)
 		return false;
-	f->score = 0.6 + 0.3 * (t.wait_ms / (t.wait_ms + ms));
 	snprintf(effect, sizeof(effect),
 		 "its receive buffer lasts %.0f ms, and the kernel threw away %llu packets", ms,
 		 (unsigned long long)thrown_away(c));
 	tell_starved(c, f, "the thread that takes packets", &t, effect);
 	prove_full(c, f);
-	sl_prove(f, "receive_buffer_lasts", ms, "ms");
+	sl_finding_prove(f, "receive_buffer_lasts", ms, "ms");
 	return true;
 }
 
-/* Whoever processes frames waits for a cpu most of the time. */
+/* A thread that processes frames waits for a cpu most of the time. Without that it would have done
+ * 1 / (1 - share) times as much: likely, where that is enough for what found no room. */
 bool sl_rule_starved_room(const struct sl_case *c, struct sl_finding *f)
 {
 	static const char *const names[] = {"dispatcher", "worker-", "settler", "data"};
@@ -219,7 +247,7 @@ bool sl_rule_starved_room(const struct sl_case *c, struct sl_finding *f)
 			most = t;
 	if (most.wait_ms < 20 || most.wait_share < 0.5)
 		return false;
-	f->score = 0.85;
+	f->score = most.mean_share >= 0.9 * sl_case_share_without_room(c) ? 0.85 : 0.6;
 	tell_starved(c, f, "a thread that processes frames", &most,
 		     "meanwhile the ring filled, and what came then had no slot");
 	return true;
@@ -232,19 +260,21 @@ bool sl_rule_busy_link_thread(const struct sl_case *c, struct sl_finding *f)
 	if (!thrown_away(c) || !link_threads(c, &t) || t.run_share < 0.9)
 		return false;
 	f->score = 0.7;
-	sl_say(f,
-	       "The link thread could not keep pace: it ran %.0f %% of the time, and the kernel "
-	       "had no room for %llu packets that it should have taken.",
-	       100 * t.run_share, (unsigned long long)thrown_away(c));
-	sl_advise(f, "%s",
-		  c->modules > 1 ? "Let more threads take packets; modules are shared out among "
-				   "them."
-				 : "One module has one thread: send less, or in larger packets "
-				   "(link.pmtu).");
+	sl_finding_say(
+		f,
+		"The link thread could not keep pace: it ran %.0f %% of the time, and the kernel "
+		"had no room for %llu packets that it should have taken.",
+		100 * t.run_share, (unsigned long long)thrown_away(c));
+	sl_finding_advise(f, "%s",
+			  c->modules > 1
+				  ? "Let more threads take packets; modules are shared out among "
+				    "them."
+				  : "One module has one thread: send less, or in larger packets "
+				    "(link.pmtu).");
 	if (c->modules > 1)
-		sl_command(f, "sluice run %s --set link.pollers=%u", sl_case_file(c),
-			   c->modules < 4 ? c->modules : 4);
-	sl_prove(f, "link_thread_ran", t.run_share, "");
+		sl_finding_command(f, "sluice run %s --set link.pollers=%u", sl_case_file(c),
+				   c->modules < 4 ? c->modules : 4);
+	sl_finding_prove(f, "link_thread_ran", t.run_share, "");
 	prove_full(c, f);
 	return true;
 }
@@ -273,15 +303,17 @@ bool sl_rule_nic_ring(const struct sl_case *c, struct sl_finding *f)
 	if (!explains(c, missed))
 		return false;
 	f->score = 0.88;
-	sl_say(f,
-	       "%s had no room for %llu packets: its receive ring was full when they came, since "
-	       "the kernel did not empty it in time.",
-	       c->interface, (unsigned long long)missed);
-	sl_advise(f, "Enlarge the ring, and let several cpus serve it.");
-	sl_command(f, "sudo ethtool -G %s rx 8192   # ethtool -g %s shows the most it can have",
-		   c->interface, c->interface);
-	sl_prove(f, "nic_missed", (double)missed, "");
-	sl_prove(f, "packets_missing", sl_case_missing_packets(c), "");
+	sl_finding_say(
+		f,
+		"%s had no room for %llu packets: its receive ring was full when they came, since "
+		"the kernel did not empty it in time.",
+		c->interface, (unsigned long long)missed);
+	sl_finding_advise(f, "Enlarge the ring, and let several cpus serve it.");
+	sl_finding_command(
+		f, "sudo ethtool -G %s rx 8192   # ethtool -g %s shows the most it can have",
+		c->interface, c->interface);
+	sl_finding_prove(f, "nic_missed", (double)missed, "");
+	sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
 	return true;
 }
 
@@ -292,13 +324,14 @@ bool sl_rule_kernel_backlog(const struct sl_case *c, struct sl_finding *f)
 	if (!explains(c, dropped))
 		return false;
 	f->score = 0.86;
-	sl_say(f,
-	       "The kernel dropped %llu packets before they came to a socket: a cpu's backlog was "
-	       "full (softnet_stat).",
-	       (unsigned long long)dropped);
-	sl_advise(f, "Allow a longer backlog, and spread interrupts over more cpus.");
-	sl_command(f, "sudo sysctl -w net.core.netdev_max_backlog=10000");
-	sl_prove(f, "softnet_dropped", (double)dropped, "");
-	sl_prove(f, "softnet_squeezed", (double)sl_case_grew(c, "softnet.squeezed"), "");
+	sl_finding_say(
+		f,
+		"The kernel dropped %llu packets before they came to a socket: a cpu's backlog was "
+		"full (softnet_stat).",
+		(unsigned long long)dropped);
+	sl_finding_advise(f, "Allow a longer backlog, and spread interrupts over more cpus.");
+	sl_finding_command(f, "sudo sysctl -w net.core.netdev_max_backlog=10000");
+	sl_finding_prove(f, "softnet_dropped", (double)dropped, "");
+	sl_finding_prove(f, "softnet_squeezed", (double)sl_case_grew(c, "softnet.squeezed"), "");
 	return true;
 }

@@ -99,9 +99,9 @@ static void name_flight(const char *result, const char *transfer, char *path, si
 	else if (!strncmp(name, "result.", 7))
 		snprintf(path, bytes, "%.*sflight.%s", folder, result, name + 7);
 	else
-		snprintf(path, bytes, "%.*s%.*s.flight.json", folder, result,
+		snprintf(path, bytes, "%.*s%.*s%s%s.flight.json", folder, result,
 			 length > 5 && !strcmp(name + length - 5, ".json") ? length - 5 : length,
-			 name);
+			 name, transfer[0] ? "." : "", transfer);
 }
 
 /* The other way round. */

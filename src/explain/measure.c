@@ -108,6 +108,24 @@ double sl_case_missing_packets(const struct sl_case *c)
 	return sent > (double)c->packets ? sent - (double)c->packets : 0;
 }
 
+double sl_case_share_without_room(const struct sl_case *c)
+{
+	double sent = 0, lost = 0;
+
+	for (size_t i = 1; i < c->samples; i++) {
+		if (!is_near(c, i))
+			continue;
+		sent += (double)sl_case_grew_between(c, "sent", i - 1, i);
+		lost += (double)sl_case_grew_between(c, "cause.no_slot", i - 1, i) +
+			(double)sl_case_grew_between(c, "cause.oldest", i - 1, i);
+	}
+	if (lost <= 0 || sent <= 0) { /* the record does not tell */
+		sent = (double)c->sent;
+		lost = (double)(c->cause[SL_CAUSE_NO_SLOT] + c->cause[SL_CAUSE_OLDEST]);
+	}
+	return lost < sent ? lost / sent : 1;
+}
+
 /* ---- threads ---- */
 
 static bool begins(const char *text, const char *prefix)
@@ -152,6 +170,61 @@ static double share(double part, double whole)
 	return part < whole ? part / whole : 1;
 }
 
+/* How long a thread waits for a cpu at a time where nothing is wrong: the least average of a
+ * sample. */
+static double usual_wait_ms(const struct sl_case *c, const struct sl_case_series *wait,
+			    const struct sl_case_series *slices)
+{
+	double least = -1;
+
+	for (size_t i = 1; i < c->samples; i++) {
+		double times = difference(slices, i), ms = difference(wait, i) * 1e-6;
+
+		if (times > 0 && (least < 0 || ms / times < least))
+			least = ms / times;
+	}
+	return least < 0 ? 0 : least;
+}
+
+struct waits { /* of a thread */
+	const struct sl_case_series *run, *wait, *slices;
+	double usual_ms, waited_ms, of_ms;
+};
+
+static void add_sample(const struct sl_case *c, size_t sample, struct waits *w,
+		       struct sl_case_threads *t)
+{
+	double waited_ms = difference(w->wait, sample) * 1e-6,
+	       span_ms = seconds_to(c, sample) * 1e3;
+	double times = larger(difference(w->slices, sample), 1);
+	double longest_ms = waited_ms - (times - 1) * w->usual_ms;
+
+	w->waited_ms += waited_ms;
+	w->of_ms += span_ms;
+	t->wait_ms = larger(t->wait_ms, waited_ms / times);
+	t->wait_share = larger(t->wait_share, share(waited_ms, span_ms));
+	t->run_share = larger(t->run_share, share(difference(w->run, sample) * 1e-6, span_ms));
+	if (longest_ms > t->longest_ms) {
+		t->longest_ms = longest_ms;
+		t->waited_ms = waited_ms;
+		t->of_ms = span_ms;
+	}
+}
+
+static void add_thread(const struct sl_case *c, const struct sl_case_series *run,
+		       struct sl_case_threads *t)
+{
+	struct waits w = {
+		.run = run, .wait = sibling(c, run, ".wait"), .slices = sibling(c, run, ".slices")};
+
+	w.usual_ms = usual_wait_ms(c, w.wait, w.slices);
+	for (size_t i = 1; i < c->samples; i++)
+		if (is_near(c, i))
+			add_sample(c, i, &w, t);
+	if (w.of_ms > 0)
+		t->mean_share = larger(t->mean_share, share(w.waited_ms, w.of_ms));
+}
+
 bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case_threads *t)
 {
 	char begin[80];
@@ -160,23 +233,12 @@ bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case
 	snprintf(begin, sizeof(begin), "thread.%s", prefix);
 	*t = (struct sl_case_threads){0};
 	for (size_t s = 0; s < c->n_series; s++) {
-		const struct sl_case_series *run = &c->series[s], *wait, *slices;
+		const struct sl_case_series *run = &c->series[s];
 
 		if (!begins(run->name, begin) || !ends(run->name, ".run"))
 			continue;
-		wait = sibling(c, run, ".wait");
-		slices = sibling(c, run, ".slices");
 		any = true;
-		for (size_t i = 1; i < c->samples; i++) {
-			double ns = seconds_to(c, i) * 1e9, waited = difference(wait, i);
-			double times = difference(slices, i);
-
-			if (!is_near(c, i))
-				continue;
-			t->wait_ms = larger(t->wait_ms, waited / (times > 1 ? times : 1) * 1e-6);
-			t->wait_share = larger(t->wait_share, share(waited, ns));
-			t->run_share = larger(t->run_share, share(difference(run, i), ns));
-		}
+		add_thread(c, run, t);
 	}
 	return any;
 }

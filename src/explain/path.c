@@ -93,33 +93,37 @@ bool sl_rule_wrong_mtu(const struct sl_case *c, struct sl_finding *f)
 	if (!sl_case_missing(c) || !needed || (!short_only && !(narrow && !sampled)))
 		return false;
 	f->score = narrow ? 0.97 : 0.9;
-	sl_say(f,
-	       "The MTU on the way is too small: packets of %u bytes were sent, and the longest "
-	       "that arrived has %u.",
-	       needed, seen);
+	sl_finding_say(
+		f,
+		"The MTU on the way is too small: packets of %u bytes were sent, and the longest "
+		"that arrived has %u.",
+		needed, seen);
 	if (!seen)
-		sl_say(f,
-		       "The MTU of this host's interface is too small: packets of %u bytes were "
-		       "sent, it takes at most %u, and none arrived.",
-		       needed, c->mtu);
+		sl_finding_say(
+			f,
+			"The MTU of this host's interface is too small: packets of %u bytes were "
+			"sent, it takes at most %u, and none arrived.",
+			needed, c->mtu);
 	if (narrow) {
-		sl_advise(f,
-			  "%s has an MTU of %u: set it to %u or more, or send smaller packets "
-			  "(link.pmtu: %u).",
-			  interface_of(c), c->mtu, needed + 64, pmtu_for(c->mtu));
-		sl_command(f, "sudo ip link set %s mtu %u", interface_of(c),
-			   needed + 64 > 9000 ? needed + 64 : 9000);
+		sl_finding_advise(
+			f,
+			"%s has an MTU of %u: set it to %u or more, or send smaller packets "
+			"(link.pmtu: %u).",
+			interface_of(c), c->mtu, needed + 64, pmtu_for(c->mtu));
+		sl_finding_command(f, "sudo ip link set %s mtu %u", interface_of(c),
+				   needed + 64 > 9000 ? needed + 64 : 9000);
 	} else {
-		sl_advise(f, "Raise the MTU of the switches and of the front end, or send smaller "
-			     "packets.");
-		sl_command(f, "sluice run %s --set link.pmtu=%u", sl_case_file(c),
-			   pmtu_for(seen > 348 ? seen : 1500));
+		sl_finding_advise(
+			f, "Raise the MTU of the switches and of the front end, or send smaller "
+			   "packets.");
+		sl_finding_command(f, "sluice run %s --set link.pmtu=%u", sl_case_file(c),
+				   pmtu_for(seen > 348 ? seen : 1500));
 	}
-	sl_prove(f, "packet_needs", needed, "bytes");
-	sl_prove(f, "longest_arrived", seen, "bytes");
+	sl_finding_prove(f, "packet_needs", needed, "bytes");
+	sl_finding_prove(f, "longest_arrived", seen, "bytes");
 	if (c->mtu)
-		sl_prove(f, "interface_mtu", c->mtu, "bytes");
-	sl_prove(f, "packets_sampled", (double)sampled, "");
+		sl_finding_prove(f, "interface_mtu", c->mtu, "bytes");
+	sl_finding_prove(f, "packets_sampled", (double)sampled, "");
 	return true;
 }
 
@@ -140,20 +144,22 @@ bool sl_rule_congested_port(const struct sl_case *c, struct sl_finding *f)
 	if (!sl_case_missing(c) || !c->marked)
 		return false;
 	f->score = c->drop[SL_DROP_FULL] ? 0.5 : 0.9;
-	sl_say(f,
-	       "A port on the way is congested: switches marked %llu of %llu packets that arrived "
-	       "(ECN), and about %.0f did not arrive; front ends were asked %llu times to slow "
-	       "down.",
-	       (unsigned long long)c->marked, (unsigned long long)c->packets,
-	       sl_case_missing_packets(c), (unsigned long long)c->notified);
-	sl_advise(f, "Front ends together send more than the port takes: give them ports of their "
-		     "own, or a limit each; switches should mark earlier.");
+	sl_finding_say(
+		f,
+		"A port on the way is congested: switches marked %llu of %llu packets that arrived "
+		"(ECN), and about %.0f did not arrive; front ends were asked %llu times to slow "
+		"down.",
+		(unsigned long long)c->marked, (unsigned long long)c->packets,
+		sl_case_missing_packets(c), (unsigned long long)c->notified);
+	sl_finding_advise(
+		f, "Front ends together send more than the port takes: give them ports of their "
+		   "own, or a limit each; switches should mark earlier.");
 	if (rate > 0)
-		sl_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c),
-			   0.9 * rate);
-	sl_prove(f, "packets_marked", (double)c->marked, "");
-	sl_prove(f, "notifications", (double)c->notified, "");
-	sl_prove(f, "packets_missing", sl_case_missing_packets(c), "");
+		sl_finding_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c),
+				   0.9 * rate);
+	sl_finding_prove(f, "packets_marked", (double)c->marked, "");
+	sl_finding_prove(f, "notifications", (double)c->notified, "");
+	sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
 	return true;
 }
 
@@ -186,19 +192,20 @@ bool sl_rule_lossy_cable(const struct sl_case *c, struct sl_finding *f)
 	if (damaged)
 		snprintf(bad, sizeof(bad), ", %llu arrived damaged (ICRC, frame check)",
 			 (unsigned long long)damaged);
-	sl_say(f,
-	       "Packets of %s were lost between front end and this host: %.0f of %.0f are "
-	       "missing%s, and this host threw away %llu.",
-	       where, missing, missing + (double)c->packets, bad,
-	       (unsigned long long)c->drop[SL_DROP_FULL]);
-	sl_advise(f, "Look for a bad cable, transceiver or switch port: the counters of both ends "
-		     "of each link say which. link.service: rc sends again what was lost.");
-	sl_command(f, "ethtool -S %s | grep -iE 'err|crc|discard|drop'", interface_of(c));
-	sl_prove(f, "packets_missing", missing, "");
-	sl_prove(f, "packets_placed", (double)c->packets, "");
-	sl_prove(f, "packets_damaged", (double)damaged, "");
-	sl_prove(f, "packets_thrown_away", (double)c->drop[SL_DROP_FULL], "");
-	sl_prove(f, "packets_marked", (double)c->marked, "");
+	sl_finding_say(f,
+		       "Packets of %s were lost between front end and this host: %.0f of %.0f are "
+		       "missing%s, and this host threw away %llu.",
+		       where, missing, missing + (double)c->packets, bad,
+		       (unsigned long long)c->drop[SL_DROP_FULL]);
+	sl_finding_advise(
+		f, "Look for a bad cable, transceiver or switch port: the counters of both ends "
+		   "of each link say which. link.service: rc sends again what was lost.");
+	sl_finding_command(f, "ethtool -S %s | grep -iE 'err|crc|discard|drop'", interface_of(c));
+	sl_finding_prove(f, "packets_missing", missing, "");
+	sl_finding_prove(f, "packets_placed", (double)c->packets, "");
+	sl_finding_prove(f, "packets_damaged", (double)damaged, "");
+	sl_finding_prove(f, "packets_thrown_away", (double)c->drop[SL_DROP_FULL], "");
+	sl_finding_prove(f, "packets_marked", (double)c->marked, "");
 	return true;
 }
 
@@ -211,14 +218,16 @@ bool sl_rule_nothing_arrives(const struct sl_case *c, struct sl_finding *f)
 	if (!sl_case_missing(c) || c->packets || refused)
 		return false;
 	f->score = 0.75;
-	sl_say(f,
-	       "No packet arrived at all, although front ends say that they sent %llu "
-	       "module-frames: they go elsewhere, or a firewall drops them.",
-	       (unsigned long long)c->sent);
-	sl_advise(f, "Compare link.listen with where front ends send to; look whether packets come "
-		     "to the interface, and what filters them.");
-	sl_command(f, "sudo tcpdump -ni %s udp   # and: sudo nft list ruleset", interface_of(c));
-	sl_prove(f, "module_frames_sent", (double)c->sent, "");
+	sl_finding_say(f,
+		       "No packet arrived at all, although front ends say that they sent %llu "
+		       "module-frames: they go elsewhere, or a firewall drops them.",
+		       (unsigned long long)c->sent);
+	sl_finding_advise(
+		f, "Compare link.listen with where front ends send to; look whether packets come "
+		   "to the interface, and what filters them.");
+	sl_finding_command(f, "sudo tcpdump -ni %s udp   # and: sudo nft list ruleset",
+			   interface_of(c));
+	sl_finding_prove(f, "module_frames_sent", (double)c->sent, "");
 	return true;
 }
 
@@ -234,16 +243,19 @@ static unsigned late_ms(const struct sl_case *c)
 static void tell_late(const struct sl_case *c, struct sl_finding *f, const char *who,
 		      const char *what)
 {
-	sl_say(f,
-	       "A front end was late: %s of %s came after the receiver had given the frame up%s.",
-	       what, who,
-	       c->late_timeout_us ? ", having waited for as long as ring.late_timeout_ms says"
-				  : "");
-	sl_advise(f, "Find what delays that front end, or wait longer for it, with slots for what "
-		     "the others send meanwhile (ring.slots).");
-	sl_command(f, "sluice run %s --set ring.late_timeout_ms=%u", sl_case_file(c), late_ms(c));
+	sl_finding_say(
+		f,
+		"A front end was late: %s of %s came after the receiver had given the frame up%s.",
+		what, who,
+		c->late_timeout_us ? ", having waited for as long as ring.late_timeout_ms says"
+				   : "");
+	sl_finding_advise(
+		f, "Find what delays that front end, or wait longer for it, with slots for what "
+		   "the others send meanwhile (ring.slots).");
+	sl_finding_command(f, "sluice run %s --set ring.late_timeout_ms=%u", sl_case_file(c),
+			   late_ms(c));
 	if (c->late_timeout_us)
-		sl_prove(f, "late_timeout", (double)c->late_timeout_us * 1e-3, "ms");
+		sl_finding_prove(f, "late_timeout", (double)c->late_timeout_us * 1e-3, "ms");
 }
 
 bool sl_rule_late_front_end(const struct sl_case *c, struct sl_finding *f)
@@ -265,8 +277,8 @@ bool sl_rule_late_front_end(const struct sl_case *c, struct sl_finding *f)
 		return false;
 	}
 	tell_late(c, f, who, what);
-	sl_prove(f, "late_module_frames", (double)frames, "");
-	sl_prove(f, "late_packets", (double)packets, "");
+	sl_finding_prove(f, "late_module_frames", (double)frames, "");
+	sl_finding_prove(f, "late_packets", (double)packets, "");
 	return true;
 }
 
@@ -279,14 +291,16 @@ bool sl_rule_vanished_front_end(const struct sl_case *c, struct sl_finding *f)
 	f->score = 0.8;
 	f->module_frames = c->cause[SL_CAUSE_PARTNER];
 	name_modules(c, has_vanished, who, sizeof(who));
-	sl_say(f,
-	       "The front end of %s vanished: its connection ended, or it said and sent nothing "
-	       "for control.silence_s; frames without it are incomplete.",
-	       who);
-	sl_advise(f, "Look at that front end. With ring.incomplete: keep, frames go on without "
-		     "it.");
-	sl_command(f, "sluice run %s --set ring.incomplete=keep", sl_case_file(c));
-	sl_prove(f, "sources_vanished", c->vanished, "");
+	sl_finding_say(
+		f,
+		"The front end of %s vanished: its connection ended, or it said and sent nothing "
+		"for control.silence_s; frames without it are incomplete.",
+		who);
+	sl_finding_advise(
+		f, "Look at that front end. With ring.incomplete: keep, frames go on without "
+		   "it.");
+	sl_finding_command(f, "sluice run %s --set ring.incomplete=keep", sl_case_file(c));
+	sl_finding_prove(f, "sources_vanished", c->vanished, "");
 	return true;
 }
 
@@ -296,13 +310,15 @@ bool sl_rule_skipped(const struct sl_case *c, struct sl_finding *f)
 		return false;
 	f->score = 0.9;
 	f->module_frames = c->skipped;
-	sl_say(f,
-	       "Front ends left out %llu module-frames themselves, and said so: they missed "
-	       "triggers, or had no room for what came.",
-	       (unsigned long long)c->skipped);
-	sl_advise(f, "Nothing was lost between front end and receiver: look at the triggers and at "
-		     "the front end's own buffers.");
-	sl_prove(f, "module_frames_skipped", (double)c->skipped, "");
+	sl_finding_say(
+		f,
+		"Front ends left out %llu module-frames themselves, and said so: they missed "
+		"triggers, or had no room for what came.",
+		(unsigned long long)c->skipped);
+	sl_finding_advise(
+		f, "Nothing was lost between front end and receiver: look at the triggers and at "
+		   "the front end's own buffers.");
+	sl_finding_prove(f, "module_frames_skipped", (double)c->skipped, "");
 	return true;
 }
 
@@ -325,15 +341,16 @@ bool sl_rule_foreign_packets(const struct sl_case *c, struct sl_finding *f)
 	if (!sl_case_missing(c) || (double)refused <= 0.3 * sl_case_missing_packets(c) || !refused)
 		return false;
 	f->score = 0.8;
-	sl_say(f,
-	       "%llu packets came that do not fit the plan (%s): the front end sends to another "
-	       "queue, key or place than it was told, or it is another one.",
-	       (unsigned long long)refused, sl_drop_name(kind));
-	sl_advise(f, "Compare what the front end sends with its plan, packet by packet "
-		     "(docs/how-to/connect.md).");
-	sl_command(f, "tshark -r flight.pcapng -V | less");
-	sl_prove(f, "packets_refused", (double)refused, "");
-	sl_prove(f, "packets_missing", sl_case_missing_packets(c), "");
+	sl_finding_say(
+		f,
+		"%llu packets came that do not fit the plan (%s): the front end sends to another "
+		"queue, key or place than it was told, or it is another one.",
+		(unsigned long long)refused, sl_drop_name(kind));
+	sl_finding_advise(f, "Compare what the front end sends with its plan, packet by packet "
+			     "(docs/how-to/connect.md).");
+	sl_finding_command(f, "tshark -r flight.pcapng -V | less");
+	sl_finding_prove(f, "packets_refused", (double)refused, "");
+	sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
 	return true;
 }
 
@@ -345,12 +362,14 @@ bool sl_rule_spoilt_memory(const struct sl_case *c, struct sl_finding *f)
 		return false;
 	f->score = 0.9;
 	f->module_frames = bad;
-	sl_say(f,
-	       "%llu module-frames arrived whole, with pixels that do not match their checksum: "
-	       "they were spoilt in the front end's memory, or beyond the network's own checks.",
-	       (unsigned long long)bad);
-	sl_advise(f, "Test the memory of the front end; look whether one module has them all.");
-	sl_prove(f, "wrong_checksums", (double)bad, "");
+	sl_finding_say(
+		f,
+		"%llu module-frames arrived whole, with pixels that do not match their checksum: "
+		"they were spoilt in the front end's memory, or beyond the network's own checks.",
+		(unsigned long long)bad);
+	sl_finding_advise(
+		f, "Test the memory of the front end; look whether one module has them all.");
+	sl_finding_prove(f, "wrong_checksums", (double)bad, "");
 	return true;
 }
 
@@ -362,12 +381,14 @@ bool sl_rule_wrong_record(const struct sl_case *c, struct sl_finding *f)
 		return false;
 	f->score = 0.9;
 	f->module_frames = bad;
-	sl_say(f,
-	       "%llu module-frames arrived whole, with records that contradict them or belong to "
-	       "another trigger than the other modules'.",
-	       (unsigned long long)bad);
-	sl_advise(f, "Compare the records that the front end writes with docs/reference/wire.md; "
-		     "with triggers that modules may miss, set ring.align: frame.");
-	sl_prove(f, "wrong_records", (double)bad, "");
+	sl_finding_say(
+		f,
+		"%llu module-frames arrived whole, with records that contradict them or belong to "
+		"another trigger than the other modules'.",
+		(unsigned long long)bad);
+	sl_finding_advise(
+		f, "Compare the records that the front end writes with docs/reference/wire.md; "
+		   "with triggers that modules may miss, set ring.align: frame.");
+	sl_finding_prove(f, "wrong_records", (double)bad, "");
 	return true;
 }

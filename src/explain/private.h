@@ -98,6 +98,8 @@ uint64_t sl_case_lost(const struct sl_case *c);
 uint64_t sl_case_missing(const struct sl_case *c); /* damaged, or nothing came; less the skipped */
 /* Packets that front ends sent and that were not placed; 0: not known. */
 double sl_case_missing_packets(const struct sl_case *c);
+/* Of the module-frames that came near the first loss, the share that found no room. */
+double sl_case_share_without_room(const struct sl_case *c);
 
 struct sl_case_stop { /* a time in which no thread of the process ran or wanted to */
 	double seconds;
@@ -105,11 +107,12 @@ struct sl_case_stop { /* a time in which no thread of the process ran or wanted 
 };
 bool sl_case_stopped(const struct sl_case *c, struct sl_case_stop *stop);
 
-/* Of the threads whose names begin so, near the first loss: the most that one of them waited for a
- * cpu at a time, on average in a sample; and the largest share of a sample that it waited, that it
- * ran. */
+/* Of the threads whose names begin so, near the first loss. Only sums of a sample are known: a wait
+ * was at least wait_ms long, the average of its sample, and the longest at most longest_ms, which
+ * is the sum less what the other waits of the sample usually take. waited_ms of of_ms: the sample
+ * with that sum. Shares are of a sample, the largest; mean_share: of all these samples. */
 struct sl_case_threads {
-	double wait_ms, wait_share, run_share;
+	double wait_ms, longest_ms, waited_ms, of_ms, wait_share, mean_share, run_share;
 };
 bool sl_case_threads(const struct sl_case *c, const char *prefix, struct sl_case_threads *t);
 
@@ -135,10 +138,12 @@ sl_rule_fn sl_rule_overrun_policy, sl_rule_slow_sink_room, sl_rule_stopped_room,
 sl_rule_fn sl_rule_full_disk, sl_rule_disk_quota, sl_rule_file_size_limit, sl_rule_failed_sink,
 	sl_rule_slow_disk; /* sinks */
 
-void sl_say(struct sl_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_advise(struct sl_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_command(struct sl_finding *f, const char *format, ...)
+void sl_finding_say(struct sl_finding *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void sl_prove(struct sl_finding *f, const char *name, double value, const char *unit);
+void sl_finding_advise(struct sl_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void sl_finding_command(struct sl_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void sl_finding_prove(struct sl_finding *f, const char *name, double value, const char *unit);
 
 #endif

@@ -82,7 +82,7 @@ const struct sl_cause_word sl_explain_causes[] = {
 
 /* ---- for the rules ---- */
 
-void sl_say(struct sl_finding *f, const char *format, ...)
+void sl_finding_say(struct sl_finding *f, const char *format, ...)
 {
 	va_list args;
 
@@ -91,7 +91,7 @@ void sl_say(struct sl_finding *f, const char *format, ...)
 	va_end(args);
 }
 
-void sl_advise(struct sl_finding *f, const char *format, ...)
+void sl_finding_advise(struct sl_finding *f, const char *format, ...)
 {
 	va_list args;
 
@@ -100,7 +100,7 @@ void sl_advise(struct sl_finding *f, const char *format, ...)
 	va_end(args);
 }
 
-void sl_command(struct sl_finding *f, const char *format, ...)
+void sl_finding_command(struct sl_finding *f, const char *format, ...)
 {
 	va_list args;
 
@@ -109,7 +109,7 @@ void sl_command(struct sl_finding *f, const char *format, ...)
 	va_end(args);
 }
 
-void sl_prove(struct sl_finding *f, const char *name, double value, const char *unit)
+void sl_finding_prove(struct sl_finding *f, const char *name, double value, const char *unit)
 {
 	struct sl_evidence *e = &f->proof[f->evidence];
 

@@ -57,9 +57,10 @@ static bool tell_failed(const struct sl_case *c, struct sl_finding *f, int error
 	if (!s || !c->cause[SL_CAUSE_SINK])
 		return false;
 	f->score = 0.95;
-	sl_say(f, "%s: sink %s stopped writing %s (%s); %llu module-frames were not written.", what,
-	       s->name, s->where, s->error, (unsigned long long)c->cause[SL_CAUSE_SINK]);
-	sl_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
+	sl_finding_say(
+		f, "%s: sink %s stopped writing %s (%s); %llu module-frames were not written.",
+		what, s->name, s->where, s->error, (unsigned long long)c->cause[SL_CAUSE_SINK]);
+	sl_finding_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
 	return true;
 }
 
@@ -70,11 +71,13 @@ bool sl_rule_full_disk(const struct sl_case *c, struct sl_finding *f)
 
 	if (!tell_failed(c, f, ENOSPC, "The disk is full"))
 		return false;
-	sl_advise(f, "Make room there, or write elsewhere; before a run, sluice run says whether "
-		     "it fits.");
-	sl_command(f, "df -h %s", folder_of(failed_with(c, ENOSPC), folder, sizeof(folder)));
+	sl_finding_advise(
+		f, "Make room there, or write elsewhere; before a run, sluice run says whether "
+		   "it fits.");
+	sl_finding_command(f, "df -h %s",
+			   folder_of(failed_with(c, ENOSPC), folder, sizeof(folder)));
 	if (space >= 0)
-		sl_prove(f, "least_free_space", space, "bytes");
+		sl_finding_prove(f, "least_free_space", space, "bytes");
 	return true;
 }
 
@@ -82,8 +85,8 @@ bool sl_rule_disk_quota(const struct sl_case *c, struct sl_finding *f)
 {
 	if (!tell_failed(c, f, EDQUOT, "The disk quota is used up"))
 		return false;
-	sl_advise(f, "Make room, or have the quota raised.");
-	sl_command(f, "quota -s");
+	sl_finding_advise(f, "Make room, or have the quota raised.");
+	sl_finding_command(f, "quota -s");
 	return true;
 }
 
@@ -91,9 +94,10 @@ bool sl_rule_file_size_limit(const struct sl_case *c, struct sl_finding *f)
 {
 	if (!tell_failed(c, f, EFBIG, "A file reached the limit of its size"))
 		return false;
-	sl_advise(f, "Lift the limit (ulimit -f; of a service: LimitFSIZE=), or make smaller files "
-		     "(frames_per_file).");
-	sl_command(f, "ulimit -f unlimited && sluice run %s", sl_case_file(c));
+	sl_finding_advise(
+		f, "Lift the limit (ulimit -f; of a service: LimitFSIZE=), or make smaller files "
+		   "(frames_per_file).");
+	sl_finding_command(f, "ulimit -f unlimited && sluice run %s", sl_case_file(c));
 	return true;
 }
 
@@ -107,13 +111,14 @@ bool sl_rule_failed_sink(const struct sl_case *c, struct sl_finding *f)
 		f->score = 0.7;
 	} else {
 		f->score = 0.5;
-		sl_say(f,
-		       "A required sink refused %llu module-frames without an error of its own: "
-		       "its figures say why (a sink that checks found them wrong).",
-		       (unsigned long long)c->cause[SL_CAUSE_SINK]);
-		sl_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
+		sl_finding_say(
+			f,
+			"A required sink refused %llu module-frames without an error of its own: "
+			"its figures say why (a sink that checks found them wrong).",
+			(unsigned long long)c->cause[SL_CAUSE_SINK]);
+		sl_finding_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
 	}
-	sl_advise(f, "The log has the first error of the sink.");
+	sl_finding_advise(f, "The log has the first error of the sink.");
 	return true;
 }
 
@@ -128,20 +133,22 @@ bool sl_rule_slow_disk(const struct sl_case *c, struct sl_finding *f)
 	if (!c->cause[SL_CAUSE_SLOW])
 		return false;
 	f->score = 0.95;
-	sl_say(f,
-	       "The disk is slower than the data: sink %s could not keep pace%s%s, and left out "
-	       "%llu kept frames, as its on_slow says; it held %llu frames, and counts as slow "
-	       "from %llu on.",
-	       slow ? slow->name : "?", slow && slow->where[0] ? " writing " : "",
-	       slow ? slow->where : "", (unsigned long long)(slow ? slow->left_out : 0),
-	       (unsigned long long)(slow ? slow->waiting_most : 0),
-	       (unsigned long long)(slow ? slow->mark : 0));
-	sl_advise(f, "Write less (compression, a veto), to a faster disk, or let the data wait "
-		     "(on_slow: wait).");
-	sl_command(f, "sluice run %s --set sinks.%s.on_slow=wait", sl_case_file(c),
-		   slow ? slow->name : "nexus");
-	sl_prove(f, "module_frames_left_out", (double)c->cause[SL_CAUSE_SLOW], "");
+	sl_finding_say(
+		f,
+		"The disk is slower than the data: sink %s could not keep pace%s%s, and left out "
+		"%llu kept frames, as its on_slow says; it held %llu frames, and counts as slow "
+		"from %llu on.",
+		slow ? slow->name : "?", slow && slow->where[0] ? " writing " : "",
+		slow ? slow->where : "", (unsigned long long)(slow ? slow->left_out : 0),
+		(unsigned long long)(slow ? slow->waiting_most : 0),
+		(unsigned long long)(slow ? slow->mark : 0));
+	sl_finding_advise(
+		f, "Write less (compression, a veto), to a faster disk, or let the data wait "
+		   "(on_slow: wait).");
+	sl_finding_command(f, "sluice run %s --set sinks.%s.on_slow=wait", sl_case_file(c),
+			   slow ? slow->name : "nexus");
+	sl_finding_prove(f, "module_frames_left_out", (double)c->cause[SL_CAUSE_SLOW], "");
 	if (slow)
-		sl_prove(f, "frames_at_sink", (double)slow->waiting_most, "");
+		sl_finding_prove(f, "frames_at_sink", (double)slow->waiting_most, "");
 	return true;
 }

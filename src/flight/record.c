@@ -107,7 +107,7 @@ static int write_file(int dir, const char *name, const char *text, size_t bytes)
 	return err;
 }
 
-/* The packets first: who finds flight.json finds them, too. */
+/* The packets first: flight.json is there only when they are. */
 int sl_flight_record_write(struct sl_flight_record *record)
 {
 	size_t bytes = 0;

@@ -173,8 +173,9 @@ static int take_interval(const struct parser *p, const json_t *value)
 static int take_count(const struct parser *p, const char *name, const json_t *value,
 		      uint64_t *count)
 {
-	if (!json_is_integer(value) || json_integer_value(value) < 0)
-		return wrong(p, "%s: a number, 0 or more", name);
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) > SL_REQUEST_COUNT)
+		return wrong(p, "%s: a number, 0 to %lld", name, (long long)SL_REQUEST_COUNT);
 	*count = (uint64_t)json_integer_value(value);
 	return 0;
 }
@@ -240,9 +241,9 @@ static const struct {
 	[SL_REQUEST_STATUS] = {"status", {{NULL}}},
 	[SL_REQUEST_CONFIGURE] = {"configure", {{"set", take_sets}}},
 	[SL_REQUEST_ARM] = {"arm", {{NULL}}},
-	[SL_REQUEST_START] = {"start", {{NULL}}},
+	[SL_REQUEST_START] = {"start", {{"frames", take_frames}}},
 	[SL_REQUEST_PAUSE] = {"pause", {{NULL}}},
-	[SL_REQUEST_RESUME] = {"resume", {{NULL}}},
+	[SL_REQUEST_RESUME] = {"resume", {{"frames", take_frames}}},
 	[SL_REQUEST_STOP] = {"stop", {{"reason", take_reason}}},
 	[SL_REQUEST_ABORT] = {"abort", {{"reason", take_reason}}},
 	[SL_REQUEST_METADATA_CALL] = {"metadata", {{"set", take_metadata}, {"keep", take_keep}}},

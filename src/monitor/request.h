@@ -23,6 +23,8 @@ enum {
 	SL_REQUEST_WAIT_MAX_MS = 86400000,
 };
 
+#define SL_REQUEST_COUNT INT64_C(1000000000000000) /* of frames, at most */
+
 enum sl_request_call {
 	SL_REQUEST_STATUS,
 	SL_REQUEST_CONFIGURE,
@@ -55,7 +57,7 @@ struct sl_request {
 	uint32_t states;	/* of wait: bits, 1 << SL_STATE_RUNNING ... */
 	int32_t timeout_ms;	/* of wait; -1: none */
 	uint32_t interval_ms;	/* of watch; 0: watch no longer */
-	uint64_t first, frames; /* of point */
+	uint64_t first, frames; /* of point; of start and resume: pause behind so many, 0: never */
 	struct {
 		const char *name; /* A-Z a-z 0-9 _, and a letter first */
 		double value;

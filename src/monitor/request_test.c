@@ -97,6 +97,13 @@ static void members_are_taken(void **state)
 	assert_int_equal(parse("{\"call\":\"watch\",\"interval_ms\":100}", &r), 0);
 	assert_int_equal(r.interval_ms, 100);
 	sl_request_free(&r);
+	assert_int_equal(parse("{\"call\":\"resume\",\"frames\":3}", &r), 0);
+	assert_int_equal(r.frames, 3);
+	sl_request_free(&r);
+	assert_int_equal(parse("{\"call\":\"pause\",\"frames\":3}", &r), -EINVAL);
+	assert_int_equal(parse("{\"call\":\"start\",\"frames\":1e3}", &r), -EINVAL);
+	assert_int_equal(parse("{\"call\":\"start\",\"frames\":9000000000000000}", &r), -EINVAL);
+	assert_string_equal(why, "frames: a number, 0 to 1000000000000000");
 	assert_int_equal(parse("{\"call\":\"point\",\"first\":120,\"frames\":5,\"values\":{\"angle_"
 			       "deg\":1.5}}",
 			       &r),

@@ -248,7 +248,10 @@ struct sl_receiver {
 	bool all_enforced; /* no link lets a source write where it was not granted */
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
-	_Alignas(64) _Atomic bool pause; /* wanted; then the dispatcher sets pause_limit of feeds */
+	_Alignas(64) _Atomic bool pause; /* wanted, from this sequence on; 0: from the next: */
+	_Atomic uint64_t pause_at;
+	/* The pause_at of which the dispatcher made the pause_limit of feeds. */
+	_Atomic uint64_t pause_seen;
 	/* Read by every turn of pollers and workers, written once. */
 	_Alignas(64) _Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */

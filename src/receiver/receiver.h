@@ -79,6 +79,12 @@ void sl_receiver_limit(struct sl_receiver *receiver, uint64_t sequence);
 /* Open no slot from the next frame on, until it is called again with false: sources that wait for
  * slots are held, and status.drained says when all that was sent is settled. */
 void sl_receiver_pause(struct sl_receiver *receiver, bool pause);
+/* The same from this sequence on, or from the next frame on where that is later. In a pause: slots
+ * are opened up to there. Before start, too. */
+void sl_receiver_pause_at(struct sl_receiver *receiver, uint64_t sequence);
+/* Paused, every slot that was opened was filled, and what was in them has its outcome. next: the
+ * sequence with which sources go on. Any thread. */
+bool sl_receiver_is_drained(const struct sl_receiver *receiver, uint64_t *next);
 
 /* The first module whose source takes no credits and is not told to come again; -1: there is none.
  * Any thread. */

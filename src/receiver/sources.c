@@ -138,7 +138,36 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 void sl_receiver_pause(struct sl_receiver *r, bool pause)
 {
 	atomic_store_explicit(&r->pause, pause, memory_order_relaxed);
+	/* Pairs with the load in sl_slots_open(). */
+	atomic_store_explicit(&r->pause_at, 0, memory_order_release);
 	sl_dispatcher_wake(r);
+}
+
+void sl_receiver_pause_at(struct sl_receiver *r, uint64_t sequence)
+{
+	atomic_store_explicit(&r->pause, true, memory_order_relaxed);
+	/* Pairs with the load in sl_slots_open(). */
+	atomic_store_explicit(&r->pause_at, sequence, memory_order_release);
+	if (r->started)
+		sl_dispatcher_wake(r);
+}
+
+bool sl_receiver_is_drained(const struct sl_receiver *r, uint64_t *next)
+{
+	uint64_t at = atomic_load_explicit(&r->pause_at, memory_order_relaxed);
+	/* Pairs with the store in set_pause(). */
+	uint64_t seen = atomic_load_explicit(&r->pause_seen, memory_order_acquire);
+	uint64_t limit = atomic_load_explicit(&r->feed[0].pause_limit, memory_order_relaxed);
+
+	if (limit == UINT64_MAX || seen != at)
+		return false;
+	for (uint32_t m = 0; m < r->modules; m++)
+		if (atomic_load(&r->source[m].state) == SL_SOURCE_RUNNING &&
+		    sl_ledger_next(&r->ledger, m) <
+			    atomic_load_explicit(&r->of[m]->pause_limit, memory_order_relaxed))
+			return false;
+	*next = limit;
+	return true;
 }
 
 void sl_receiver_abandon(struct sl_receiver *r)

@@ -195,21 +195,10 @@ static void progress_status(const struct sl_receiver *r, struct sl_status *statu
 			add_progress(r, status, SL_TURN_SINKS + i, "sink", i);
 }
 
-/* Every slot that is open was filled, and what was in them has its outcome. */
-static bool is_drained(const struct sl_receiver *r, const struct sl_status *status)
-{
-	bool paused = get(&r->feed[0].pause_limit) != UINT64_MAX;
-
-	for (uint32_t m = 0; m < status->modules && paused; m++)
-		if (status->source[m].state == SL_SOURCE_RUNNING &&
-		    status->column[m].settled + status->source[m].first <
-			    get(&r->of[m]->pause_limit))
-			return false;
-	return paused;
-}
-
 void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 {
+	uint64_t next;
+
 	memset(status, 0, sizeof(*status));
 	status->bytes = sizeof(*status);
 	status->result = -1;
@@ -231,7 +220,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	sl_ledger_status(&r->ledger, status);
 	for (uint32_t m = 0; m < status->modules; m++)
 		source_status(r, m, &status->source[m]);
-	status->drained = is_drained(r, status);
+	status->drained = sl_receiver_is_drained(r, &next);
 	status->latencies = SL_LATENCIES;
 	for (unsigned l = 0; l < SL_LATENCIES; l++)
 		latency_status(&r->latency[l], &status->latency[l]);

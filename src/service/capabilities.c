@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/sysfile.h"
-#include "service/causes.h"
+#include "board/causes.h"
 #include "service/parts.h"
 #include "service/schema.h"
 

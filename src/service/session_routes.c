@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "board/causes.h"
 #include "service/action.h"
-#include "service/causes.h"
 #include "service/parts.h"
 
 #define JSON "application/json"

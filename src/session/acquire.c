@@ -47,11 +47,25 @@ static void check_stop(struct sl_session *s)
 		sl_receiver_abandon(s->receiver);
 }
 
+/* It was started, or resumed, for some frames: they have come. */
+static void check_enough(struct sl_session *s)
+{
+	uint64_t next;
+
+	if (atomic_load(&s->state) == SL_STATE_RUNNING &&
+	    sl_receiver_is_drained(s->receiver, &next))
+		sl_session_set_state(s, SL_STATE_PAUSED);
+}
+
 static void check_pause(struct sl_session *s)
 {
 	bool wanted = sl_session_wants(s, SL_WISH_PAUSE);
 
-	if (s->stopping_ns || wanted == s->paused)
+	if (s->stopping_ns)
+		return;
+	if (wanted && s->paused)
+		check_enough(s);
+	if (wanted == s->paused)
 		return;
 	s->paused = wanted;
 	sl_receiver_pause(s->receiver, wanted);
@@ -61,7 +75,7 @@ static void check_pause(struct sl_session *s)
 void sl_session_acquire(struct sl_session *s)
 {
 	s->stopping_ns = s->abandoned_ns = 0;
-	s->paused = false;
+	s->paused = sl_session_wants(s, SL_WISH_PAUSE); /* for some frames only */
 	sl_controls_start(&s->controls);
 	sl_session_set_state(s, SL_STATE_RUNNING);
 	while (!sl_receiver_done(s->receiver)) {

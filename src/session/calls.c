@@ -117,11 +117,13 @@ static int do_change(struct sl_session *session, const struct sl_request *r)
 	case SL_REQUEST_ARM:
 		return sl_session_arm(session);
 	case SL_REQUEST_START:
-		return sl_session_start(session);
+		return r->frames ? sl_session_start_for(session, r->frames)
+				 : sl_session_start(session);
 	case SL_REQUEST_PAUSE:
 		return sl_session_pause(session);
 	case SL_REQUEST_RESUME:
-		return sl_session_resume(session);
+		return r->frames ? sl_session_resume_for(session, r->frames)
+				 : sl_session_resume(session);
 	case SL_REQUEST_STOP:
 		sl_session_stop(session, r->reason);
 		return 0;
@@ -137,22 +139,30 @@ static int do_change(struct sl_session *session, const struct sl_request *r)
 	}
 }
 
-static int failed(struct sl_session *session, const char *name, int err, struct sl_error *error)
+static int failed(struct sl_session *session, const struct sl_request *r, int err,
+		  struct sl_error *error)
 {
 	if (err == -EPROTO)
-		return not_now(session, name, error);
+		return not_now(session, r->name, error);
+	if (err == -EAGAIN)
+		return sl_socket_refuse(
+			error, SL_ERROR_STATE,
+			r->call == SL_REQUEST_START ? "arm first"
+						    : "pause, and wait until it is drained",
+			"%s with 'frames': possible when the session is %s", r->name,
+			r->call == SL_REQUEST_START ? "armed" : "paused and drained");
 	if (err == -ENOTSUP)
 		return sl_socket_refuse(error, SL_ERROR_STATE, "stop the run instead",
 					"the source of module %d takes no credits and cannot wait",
 					sl_session_cannot_wait(session));
-	return sl_socket_refuse(error, SL_ERROR_SYSTEM, "", "%s: %s", name, strerror(-err));
+	return sl_socket_refuse(error, SL_ERROR_SYSTEM, "", "%s: %s", r->name, strerror(-err));
 }
 
 static int change(void *arg, const struct sl_request *r, struct sl_error *error)
 {
 	int err = do_change(arg, r);
 
-	return err ? failed(arg, r->name, err, error) : 0;
+	return err ? failed(arg, r, err, error) : 0;
 }
 
 static int configure(void *arg, const struct sl_request *r, struct sl_error *error)
@@ -164,7 +174,7 @@ static int configure(void *arg, const struct sl_request *r, struct sl_error *err
 	sl_session_error(arg, error);
 	if (err != -EPROTO && error->code)
 		return err;
-	return failed(arg, r->name, err, error);
+	return failed(arg, r, err, error);
 }
 
 static char *metadata(void *arg, const struct sl_request *r, struct sl_error *error)

@@ -17,11 +17,18 @@
 
 /* ---- where its files go ---- */
 
+/* Of the program that started this one, where that has the summary. */
+static const char *summary_of(const struct sl_session *s)
+{
+	return s->hooks.flight ? s->hooks.flight : s->summary;
+}
+
 /* In the run's folder; otherwise beside the summary, with its name: "summary.flight.json" beside
  * "summary.json". False: there is neither. */
 static bool name_files(const struct sl_session *s, struct sl_recorder_run *run)
 {
-	const char *slash = strrchr(s->summary, '/'), *name = slash ? slash + 1 : s->summary;
+	const char *summary = summary_of(s), *slash = strrchr(summary, '/');
+	const char *name = slash ? slash + 1 : summary;
 	size_t length = strlen(name);
 
 	if (s->folder.number) {
@@ -41,13 +48,13 @@ static bool name_files(const struct sl_session *s, struct sl_recorder_run *run)
 
 static void folder_of(const struct sl_session *s, char *folder, size_t bytes)
 {
-	const char *slash = strrchr(s->summary, '/');
+	const char *summary = summary_of(s), *slash = strrchr(summary, '/');
 
 	if (s->folder.number)
 		snprintf(folder, bytes, "%s", s->folder.path);
 	else if (slash)
-		snprintf(folder, bytes, "%.*s", slash == s->summary ? 1 : (int)(slash - s->summary),
-			 s->summary);
+		snprintf(folder, bytes, "%.*s", slash == summary ? 1 : (int)(slash - summary),
+			 summary);
 	else
 		snprintf(folder, bytes, ".");
 }

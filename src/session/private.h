@@ -31,7 +31,7 @@
 #include "session/socket/socket.h"
 #include "session/states.h"
 
-enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
+enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SOON_MS = 1, SL_SESSION_SETS = 128 };
 
 enum sl_wish { /* what other threads want of the control thread */
 	       SL_WISH_ARM = 1 << 0,

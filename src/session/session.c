@@ -254,7 +254,10 @@ int sl_session_pause(struct sl_session *s)
 	possible = s->receiver && allows(s, SL_CALL_PAUSE);
 	if (possible)
 		module = sl_receiver_cannot_wait(s->receiver);
-	if (possible && module < 0)
+	if (possible && module < 0 && sl_session_wants(s, SL_WISH_PAUSE))
+		sl_receiver_pause(s->receiver,
+				  true); /* sooner than behind the frames it was to take */
+	else if (possible && module < 0)
 		sl_session_wish(s, SL_WISH_PAUSE);
 	pthread_mutex_unlock(&s->lock);
 	if (!possible)
@@ -268,6 +271,39 @@ int sl_session_resume(struct sl_session *s)
 		return refuse(s, SL_CALL_RESUME);
 	sl_session_wishes(s, SL_WISH_PAUSE);
 	return 0;
+}
+
+int sl_session_start_for(struct sl_session *s, uint64_t frames)
+{
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->receiver && s->arming && in(s, 1 << SL_STATE_ARMED)) {
+		err = sl_receiver_cannot_wait(s->receiver) < 0 ? 0 : -ENOTSUP;
+		if (!err) {
+			sl_receiver_pause_at(s->receiver, frames);
+			sl_session_wish(s, SL_WISH_START | SL_WISH_PAUSE);
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+int sl_session_resume_for(struct sl_session *s, uint64_t frames)
+{
+	uint64_t next;
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->receiver && in(s, 1 << SL_STATE_PAUSED) && sl_session_wants(s, SL_WISH_PAUSE) &&
+	    sl_receiver_is_drained(s->receiver, &next)) {
+		sl_receiver_pause_at(s->receiver, next + frames);
+		atomic_store(&s->state, SL_STATE_RUNNING);
+		pthread_cond_broadcast(&s->changed);
+		err = 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
 }
 
 /* In a signal handler, too. The first reason stays. */

@@ -16,6 +16,9 @@ struct sl_session_hooks {
 	/* The run folder that the program which started this one has made, as
 	 * sl_run_folder_give() writes it. NULL: the options' root has a new one. */
 	const char *folder;
+	/* Where a flight record goes beside, in the place of the summary; "": nowhere. NULL: the
+	 * summary's place. */
+	const char *flight;
 	bool probe;  /* try plug-ins in another process before the first run */
 	bool report; /* the front end that is started prints one, too */
 	bool still;  /* do not log what is waited for */
@@ -38,5 +41,11 @@ bool sl_session_asked_to_close(const struct sl_session *session);
 
 /* The program that started this one says that no front end will come. In a signal handler, too. */
 void sl_session_no_front_end(struct sl_session *session);
+
+/* Armed: start, and be paused behind so many frames. Paused and drained: go on for so many frames.
+ * The state is RUNNING until they are settled, then PAUSED. -EAGAIN: another state. -ENOTSUP: a
+ * source cannot wait. */
+int sl_session_start_for(struct sl_session *session, uint64_t frames);
+int sl_session_resume_for(struct sl_session *session, uint64_t frames);
 
 #endif

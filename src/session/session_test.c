@@ -23,6 +23,7 @@
 #include <sluice/sluice.h>
 
 #include "base/clock.h"
+#include "session/session.h"
 
 enum { PATIENCE_MS = 60000, OVER = 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT };
 
@@ -583,6 +584,44 @@ static void a_pause_stops_frames_until_it_is_resumed(void **state)
 	sl_session_close(session);
 }
 
+static void takes(struct sl_session *session, uint64_t settled)
+{
+	assert_int_equal(sl_session_wait(session, OVER | 1 << SL_STATE_PAUSED, PATIENCE_MS),
+			 SL_STATE_PAUSED);
+	assert_true(status_of(session)->drained);
+	assert_int_equal(status_of(session)->frames, settled);
+}
+
+static void a_session_takes_exactly_as_many_frames_as_asked(void **state)
+{
+	const char *const none[] = {"detector.frame_rate_Hz=500"};
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+
+	assert_int_equal(sl_session_configure(session, none, 1), 0);
+	assert_int_equal(sl_session_start_for(session, 5), -EAGAIN); /* not armed */
+	assert_int_equal(sl_session_arm(session), 0);
+	assert_int_equal(sl_session_wait(session, OVER | 1 << SL_STATE_ARMED, PATIENCE_MS),
+			 SL_STATE_ARMED);
+	assert_int_equal(sl_session_resume_for(session, 5), -EAGAIN); /* not paused */
+	assert_int_equal(sl_session_start_for(session, 5), 0);
+	takes(session, 5);
+	assert_int_equal(sl_session_resume_for(session, 1), 0);
+	takes(session, 6);
+	assert_int_equal(sl_session_resume_for(session, 20), 0); /* more than the ring has slots */
+	takes(session, 26);
+	/* A pause comes sooner than frames that take too long. */
+	assert_int_equal(sl_session_resume_for(session, 1000000), 0);
+	while (status_of(session)->frames < 28)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	assert_int_equal(sl_session_pause(session), 0);
+	assert_int_equal(sl_session_wait(session, OVER | 1 << SL_STATE_PAUSED, PATIENCE_MS),
+			 SL_STATE_PAUSED);
+	assert_int_equal(sl_session_resume(session), 0);
+	ends_intact(session);
+	sl_session_close(session);
+}
+
 /* The kernel may leave a child out of this list while others come and go. */
 static unsigned kill_emulators(void)
 {
@@ -701,6 +740,7 @@ int main(void)
 		cmocka_unit_test(lines_of_the_front_end_are_in_the_log),
 		cmocka_unit_test(a_stop_ends_a_run_with_what_was_sent),
 		cmocka_unit_test(a_pause_stops_frames_until_it_is_resumed),
+		cmocka_unit_test(a_session_takes_exactly_as_many_frames_as_asked),
 		cmocka_unit_test(a_source_that_leaves_an_armed_session_is_noticed),
 		cmocka_unit_test(calls_of_many_threads_do_no_harm),
 		cmocka_unit_test(close_ends_what_runs),

@@ -28,7 +28,10 @@ int sl_session_open_controls(struct sl_session *s)
 
 void sl_session_poll_sources(struct sl_session *s)
 {
-	sl_controls_poll(&s->controls, SL_SESSION_POLL_MS);
+	/* A client waits for the pause behind these frames. */
+	bool soon = s->paused && atomic_load(&s->state) == SL_STATE_RUNNING;
+
+	sl_controls_poll(&s->controls, soon ? SL_SESSION_SOON_MS : SL_SESSION_POLL_MS);
 	sl_session_keeper_poll(&s->keeper);
 	sl_child_log_poll(&s->child_log);
 	sl_receiver_serve(s->receiver);

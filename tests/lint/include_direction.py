@@ -24,7 +24,7 @@ VENDOR = {
     "lz4.h": ("src/codec/",),
     "zstd.h": ("src/codec/",),
     "zmq.h": ("src/sink/stream2/", "bench/"),
-    "jansson.h": ("src/monitor/", "src/client/", "src/service/", "src/telegram/", "src/flight/", "src/explain/"),
+    "jansson.h": ("src/monitor/", "src/client/", "src/service/", "src/telegram/", "src/flight/", "src/explain/", "src/board/"),
     "expat.h": ("src/telegram/parse.c", "tests/fuzz/"),  # the client library has no other folder
     "microhttpd.h": ("src/service/http/",),
     "curl": ("src/service/remote/call.c",),

@@ -236,7 +236,8 @@ def _(folder):
         detector = sluice.bluesky.Detector(control, "det", frames_per_point=3, positions={"angle_deg": lambda: motor.position})
         engine(scan(detector, motor, angles))
         equal((control.status().run, control.status().result, motor.moves), (1, "intact", 12), "run, result, moves")
-        has_points(folder, 1, engine.of("event"), 3, angles)
+        first = has_points(folder, 1, engine.of("event"), 3, angles)
+        equal(first.tolist(), list(range(0, 36, 3)), "first frames: none is recorded between points")
         equal({event["det_lost"] for event in engine.of("event")}, {0}, "lost")
         equal(engine.of("descriptor")[0]["configuration"]["det"]["det_frames_per_point"]["value"], 3, "configuration in the descriptor")
         engine = RunEngine()  # another scan of the same detector is another run
@@ -245,12 +246,16 @@ def _(folder):
         equal(len(detector.points), 4, "points of the second scan")
         detector.stage().wait(60)
         detector.trigger().wait(60)
-        control.pause(wait=60)  # it was asked for by the detector: here until it is in force
         frames = control.status().frames.settled
         time.sleep(0.2)
-        equal((control.state, control.status().frames.settled), ("paused", frames), "frames while motors move")
+        equal((control.state, control.status().frames.settled, frames), ("paused", 3, 3), "frames while motors move")
         detector.trigger().wait(60)
-        check(detector.points[-1]["first"] == frames, f"the next point begins with {detector.points[-1]['first']}, and not with {frames}")
+        equal(detector.points[-1]["first"], 3, "first frame of the next point")
+        control.resume(wait=60)  # another program lets it run
+        wait_for("frames of no point", lambda: control.status().frames.settled > 10)
+        detector.trigger().wait(60)
+        check(detector.points[-1]["first"] > 10, f"the point begins with {detector.points[-1]['first']}")
+        equal((control.state, control.status().frames.settled), ("paused", detector.points[-1]["first"] + 3), "frames behind the point")
         detector.unstage().wait(60)
         detector.close()
 

@@ -12,6 +12,8 @@ COMMANDS = {
     "list": ["--help"],
     "doctor": ["--set", "--root", "--transfer", "--live", "--junit"],
     "explain": ["--json", "--list", "exit status"],
+    "serve": ["--listen", "--root", "--experiments", "--tokens", "--tls_cert"],
+    "ctl": ["--host", "--token_file", "--wait"],
 }
 ADD_ONS = {
     "detector": {"jungfrau": ["hit_fraction", "photon_energy_keV", "pool"], "pattern": ["rows", "columns", "bits"]},

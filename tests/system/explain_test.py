@@ -3,8 +3,10 @@
 `make check`, ten times in `make check-long`. And what the flight recorder leaves behind."""
 # normal build only
 
+import contextlib
 import json
 import os
+import pathlib
 import shlex
 import shutil
 import signal
@@ -21,7 +23,7 @@ from small_disk import small_disk
 
 TIMES = 10 if "SLUICE_LONG" in os.environ else 1
 NO_CREDITS = {"credits": False}
-# 13 MB/s in all: a receive buffer of 2 MiB lasts 150 ms.
+# 13 MB/s in all: a receive buffer of 512 KiB lasts 40 ms.
 STEADY = {"kind": "pattern", "modules": 2, "rows": 128, "columns": 128, "frames": 500, "frame_rate_Hz": 200}
 NULL = ["null"]
 
@@ -35,7 +37,16 @@ def explained(folder, what=None):
     """What explain says of run 1, as JSON."""
     done = run("explain", what or folder / "runs/000001", "--json", folder=folder)
     check(done.process.returncode in (0, 2), f"explain ended with {done.process.returncode}: {done.err()}")
-    return json.loads(done.out())
+    return as_documented(json.loads(done.out()))
+
+
+def as_documented(said):
+    with contextlib.suppress(ImportError):
+        import jsonschema  # pylint: disable=import-outside-toplevel
+        document = json.loads((ROOT / "docs/reference/openapi.json").read_text())
+        validator = jsonschema.Draft202012Validator({"$ref": "#/components/schemas/explanation"}, resolver=jsonschema.RefResolver("", document))
+        equal([f"{'/'.join(map(str, e.path))}: {e.message[:200]}" for e in validator.iter_errors(said)], [], "what is not as the schema says")
+    return said
 
 
 def result(folder):
@@ -80,15 +91,67 @@ def _(folder):
     start(folder, path).ends(2)
 
 
-def two_terminals(folder, wrapper=(), source_wrapper=(), **sections):
+def thrown_away():
+    """Packets for which the kernel had no room, of the sockets at our receiver's address."""
+    ours = "".join(f"{int(part):02X}" for part in reversed(RECEIVER.split(".")))
+    rows = (line.split() for line in pathlib.Path("/proc/net/udp").read_text().splitlines()[1:])
+    return sum(int(row[-1]) for row in rows if row[1].startswith(f"{ours}:"))
+
+
+def two_terminals(folder, wrapper=(), source_wrapper=()):
     """A receiver and its front end, which takes no credits, in mid-run."""
-    path = experiment(folder, **{"detector": STEADY, "emulate": "none", "sinks": NULL, "ring": {"overrun": "drop_newest"},
-                                 "link": {**NO_CREDITS, "receive_buffer": 1 << 20}, **sections})
+    path = experiment(folder, detector={**STEADY, "frames": 100000}, emulate="none", sinks=NULL, ring={"overrun": "drop_newest"},
+                      link={**NO_CREDITS, "receive_buffer": 1 << 18})
     receiver = start(folder, path, wrapper=wrapper)
     front_end = Program("emulate", path, "--once", folder=folder, wrapper=source_wrapper)
     wait_for("the run to be under way", lambda: "sending " in front_end.err() or not receiver.running())
-    time.sleep(0.4)
-    return receiver, front_end
+    time.sleep(0.6)
+    return receiver
+
+
+def until_the_buffer_is_full():
+    """However busy this machine is, and however slow the front end therefore."""
+    before = thrown_away()
+    wait_for("packets that are thrown away", lambda: thrown_away() > before + 20)
+
+
+def of_quota(folder):
+    """A cgroup with room for a quota (root): (wrapper that puts a program there, function that sets the quota)."""
+    for mount, name, text in (("/sys/fs/cgroup", "cpu.max", "2000 100000"), ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "2000")):
+        group = pathlib.Path(mount) / f"sluice-{os.getpid()}-{folder.parent.name}-{folder.name}"
+        try:
+            group.mkdir()
+            GROUPS.append(group)
+            limit = group / name
+            limit.read_text()  # there is none where this controller is elsewhere
+            return ("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"), lambda: limit.write_text(text), lambda: limit.write_text(
+                text.replace("2000", "max" if name == "cpu.max" else "-1", 1))
+        except OSError:
+            continue
+    return None
+
+
+GROUPS = []
+
+
+def remove_groups():
+    """When the programs in them have ended."""
+    for group in GROUPS:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    GROUPS.clear()
+
+
+def starved(receiver, begin, end):
+    begin()
+    until_the_buffer_is_full()
+    time.sleep(0.3)
+    end()
+    receiver.send(signal.SIGINT)
+    receiver.ends(2)
+
+
+HOG = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 
 
 @cause("starved_core", "waited_for_cpu")
@@ -96,23 +159,29 @@ def _(folder):
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2 or not shutil.which("taskset"):
         skip("a receiver and its front end need a cpu each, and taskset")
-    receiver, front_end = two_terminals(folder, wrapper=("taskset", "-c", cpus[0], "nice", "-n", "19"),
-                                        source_wrapper=("taskset", "-c", cpus[1]))
-    hogs = [Program("-c", "while True: pass", folder=folder, program=sys.executable, wrapper=("taskset", "-c", cpus[0])) for _ in range(4)]
-    time.sleep(2)
-    for hog in hogs:
-        hog.stop()
-    front_end.ends(0)
-    receiver.ends(2)
+    receiver = two_terminals(folder, ("taskset", "-c", cpus[0]), ("taskset", "-c", cpus[1]))
+    hogs = []
+
+    def begin():
+        # A thread of this policy gets a thousandth of what an ordinary one gets.
+        for task in pathlib.Path(f"/proc/{receiver.pid}/task").iterdir():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
+        for _ in range(2):
+            hogs.append(Program("-c", HOG, folder=folder, program=sys.executable, wrapper=("taskset", "-c", cpus[0])))
+
+    starved(receiver, begin, lambda: [hog.stop() for hog in hogs])
 
 
 @cause("stopped_receiver", "stood_still")
 def _(folder):
-    receiver, front_end = two_terminals(folder)
+    receiver = two_terminals(folder)
     receiver.send(signal.SIGSTOP)
     time.sleep(1)
+    until_the_buffer_is_full()
     receiver.send(signal.SIGCONT)
-    front_end.ends(0)
+    time.sleep(0.5)
+    receiver.send(signal.SIGINT)
     receiver.ends(2)
 
 
@@ -243,6 +312,21 @@ for name in PROVOKED:
     case(f"{name} is told apart" + (f", {TIMES} times of {TIMES}" if TIMES > 1 else ""))(provoke)
 
 
+@case("a receiver that a quota of its cgroup holds back is starved, too")
+def _(folder):
+    quota = None if os.geteuid() else of_quota(folder)
+    if not quota:
+        skip("a cgroup with a quota needs root, and a hierarchy that can be written")
+    wrapper, begin, end = quota
+    try:
+        starved(two_terminals(folder, wrapper), begin, end)
+        said = is_explained(folder, "starved_core", "throttled")
+        check("by its quota" in said["causes"][0]["sentence"], said["causes"][0]["sentence"])
+    finally:
+        Program.end_all()
+        remove_groups()
+
+
 # ---- what the recorder leaves behind ----
 
 LOSSY = {"detector": {"rows": 256, "columns": 256, "frames": 40, "frame_rate_Hz": 200}, "sinks": NULL, "frontend": {"drop": 0.01}}
@@ -351,6 +435,12 @@ def _(folder):
     equal(left_behind(folder / "both/000001"), [f"flight.{name}.{ending}" for name in transfers for ending in ("json", "pcapng")], "files")
     said = explained(folder, folder / "both/000001")
     equal([(t["transfer"], t["cause"]) for t in said["transfers"]], [("one", "lossy_cable"), ("two", "lossy_cable")], "causes")
+    done = Program("run", path, "--summary", folder / "all.json", "--still", folder=folder).ends(2)
+    equal(left_behind(folder), [f"all.{name}.flight.{ending}" for name in transfers for ending in ("json", "pcapng")], "files beside a summary")
+    said = explained(folder, folder / "all.json")
+    equal([(t["transfer"], t["cause"], t["has_flight"]) for t in said["transfers"]],
+          [("one", "lossy_cable", True), ("two", "lossy_cable", True)], "causes")
+    check(f"Why: sluice explain {folder}/all.one.flight.json" in done.out(), "the report does not say where to look")
     if GUARDED:
         start(folder, experiment(folder, **LOSSY), program=GUARDED).ends(2)
         equal(explained(folder)["cause"], "lossy_cable", "cause, of sluice-guarded")

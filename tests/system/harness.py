@@ -31,6 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and every program of theirs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["SLUICE_SITE"] = ""  # a site file of this host must not change what the tests see
 RUN_DIR = pathlib.Path(tempfile.gettempdir()) / f"run-{os.getpid()}"
 os.environ["SLUICE_RUN_DIR"] = str(RUN_DIR)  # nor its sessions

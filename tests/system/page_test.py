@@ -8,17 +8,19 @@ Skipped where chromium and chromedriver are not installed; the unit tests of web
 
 import atexit
 import contextlib
+import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 
 import harness
 from browser import Browser, missing
-from harness import ROOT, case, check, equal, main, skip
-from service import put_experiment, serving
+from harness import ROOT, Program, address, case, check, equal, experiment, main, skip, wait_for
+from service import SLOWLY, put_experiment, serving
 
 SESSION = "#/session/jungfrau-demo"
 OLD = "document.querySelector('.stage')?.classList.contains('old')"
@@ -550,16 +552,9 @@ def _(folder):
         skip(missing())
     with serving(folder) as service:
         put_experiment(service, "demo", **DEMO)
-        browser = Shared.get()
-        browser.emulate(1440, 900)
-        browser.complaints()
-        browser.open(f"http://127.0.0.1:{service.port}/")
-        try:
+        with browsing() as browser:
+            browser.open(f"http://127.0.0.1:{service.port}/")
             by_clicks(browser, service)
-            complaints = browser.complaints()
-        finally:
-            browser.open("about:blank")
-        equal(complaints, [], "what the console has")
 
 
 def by_clicks(browser, service):
@@ -597,6 +592,58 @@ def by_clicks(browser, service):
     check("damaged" in browser.text(".run-card.bad") and "run 1" not in browser.text(".run-card.bad"), browser.text(".run-card"))
     browser.click(".run-card.good")
     browser.until("document.querySelector('h1')?.innerText === 'Run 1' && document.querySelector('.summary.good')", "the first run")
+
+
+@contextlib.contextmanager
+def browsing():
+    """The browser; in the end nothing may have been written to the console."""
+    browser = Shared.get()
+    browser.emulate(1440, 900)
+    browser.complaints()
+    try:
+        yield browser
+        complaints = browser.complaints()
+    finally:
+        browser.open("about:blank")
+    equal(complaints, [], "what the console has")
+
+
+@case("sluice serve: a run with several transfers is shown together: rates and losses of all, each beside the others, live and afterwards")
+def _(folder):
+    with serving(folder) as service, browsing() as browser:
+        links = {name: {"link": {"listen": address(m + 1)}, "first_module": m, "modules": 1} for m, name in enumerate(("left", "right"))}
+        links["right"]["frontend"] = {"drop": 0.2}
+        path = experiment(folder, name="two.yaml", detector=SLOWLY, link={"kind": "udp", "source": address(3)}, control={"port": 0}, sinks=["null"],
+                          ring={"late_timeout_ms": 300}, transfers=links)
+        run = Program("run", path, "--root", service.root, "--still", folder=folder)
+        wait_for("both sessions", lambda: {"two.left", "two.right"} <= {one["name"] for one in service.get("/sessions")["sessions"]})
+        service.until("two.right", "running", "ended")
+        browser.open(f"http://127.0.0.1:{service.port}/#/session/two.left")
+        browser.until("document.querySelectorAll('table.transfers tbody tr').length === 3 && document.querySelector('table.transfers tr.lit')", "a table of both, lit")
+        rows = browser.run("[...document.querySelectorAll('table.transfers tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
+        equal([row[0] for row in rows], ["left", "right", "together"], "rows")
+        equal(rows[0][5], "0", "lost of the transfer that loses nothing")
+        check(rows[1][5] != "0" and rows[1][5] == rows[2][5], f"lost of the other, and of both: {rows}")
+        check("lit" not in browser.run("document.querySelector('section.ledger').className"), "the ledger of this transfer lights up for another")
+        browser.click("right")
+        browser.until("location.hash === '#/session/two.right' && document.querySelector('section.ledger.lit')", "the page of the other transfer")
+        run.send(signal.SIGINT)
+        run.ends(2)
+        result = json.loads((service.root / "000001/result.json").read_text())["transfers"]
+        row = next(one for one in service.get("/runs")["runs"] if one["run"] == 1)
+        equal((row["transfers"], row["frames"]), (2, sum(one["frames"]["settled"] for one in result.values())), "the run in the list")
+        browser.open(f"http://127.0.0.1:{service.port}/#/run/1")
+        browser.until("document.querySelector('section.ledger.lit') && document.querySelectorAll('table.transfers tbody tr').length === 3", "the run")
+        cells = browser.run("Object.fromEntries([...document.querySelectorAll('section.ledger tbody tr')].map((row) => [row.cells[0].innerText, [...row.cells].slice(1, 4).map((cell) => Number(cell.innerText.replaceAll(',', '')))]))")
+        for name in ("stored", "incomplete", "lost"):
+            of_each = [one["ledger"]["total"]["outcomes"].get(name, 0) for one in result.values()]
+            equal(cells[name], [*of_each, sum(of_each)], f"{name}: left, right, total")
+        sent = [one["ledger"]["total"]["sent"] for one in result.values()]
+        equal(cells["sent"], [*sent, sum(sent)], "sent: left, right, total")
+        browser.run("[...document.querySelectorAll('details')].at(-1).open = true")
+        browser.until("[...document.querySelectorAll('details')].at(-1).innerText.includes('first_module')", "the experiment of the last transfer")
+        check("Latency by hop, left" in browser.text("main") and "sinks of right" in browser.text("main"), "latencies and sinks of each")
+        check(browser.run("document.querySelector('section.ledger').innerText").count("transfer right"), "which transfer has the loss")
 
 
 @case("sluice serve: the page is smaller than 160 kB, and all of its files are there")

@@ -139,6 +139,34 @@ def states(folder):
     equal(sorted(os.listdir(folder / "sockets")), [], "what a clean end leaves")
 
 
+@both_ways("resume with frames: exactly these come, on links that lose packets, too; what is not possible is refused")
+def so_many_frames(folder):
+    for name, sections, lossy in (("shm", {"link": {"kind": "shm"}}, False), ("udp", {"link": {"kind": "udp"}, "ring": {"late_timeout_ms": 300}, "frontend": {"drop": 0.02, "duplicate": 0.02}}, True)):
+        here = folder / name
+        here.mkdir()
+        program = start(here, **sections)
+        client = Client(here)
+        client.until("running")
+        refused = client.ask("resume", frames=3)
+        equal((refused["ok"], refused["error"]["code"]), (False, "state"), "resume of a run that is not paused")
+        check("paused and drained" in refused["error"]["message"], refused["error"]["message"])
+        client.ask("pause")
+        wait_for("a drained pause", lambda: client.status()["drained"])
+        frames = client.status()["frames"]["settled"]
+        for n in (1, 3, 40, 2):
+            equal(client.ask("resume", frames=n)["state"], "running", f"state after {n} frames are asked for")
+            status = client.until("paused")
+            frames += n
+            equal((status["state"], status["drained"], status["frames"]["settled"]), ("paused", True, frames), f"after {n} frames")
+        time.sleep(0.1)
+        equal(client.status()["frames"]["settled"], frames, "frames of a run that is paused again")
+        check(client.ask("resume")["ok"], "resume without an end")
+        wait_for("more frames", lambda: client.status()["frames"]["settled"] > frames)
+        client.ask("stop")
+        program.ends(2 if lossy else 0)
+        closes(read_summary(here))
+
+
 @case("a run that fails says why in its status; a stop before the start leaves an error")
 def faults(folder):
     program = start(folder, emulate="none")

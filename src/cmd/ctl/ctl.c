@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/ctl/host.h"
+#include "cmd/ctl/screen.h"
+#include "cmd/ctl/watch.h"
 #include "monitor/result.h"
 
 enum { CALL_MS = 10000, LOOK_MS = 20, KEY_BYTES = 72 };
@@ -74,7 +76,7 @@ static int limit_ms(const struct ctl *c)
 
 /* ---- what is printed ---- */
 
-static void print_status(const struct sl_remote_status *s)
+void sl_ctl_print_status(const struct sl_remote_status *s)
 {
 	printf("%s: %s", s->session, s->state);
 	if (s->run)
@@ -111,7 +113,7 @@ static int ask_and_show(struct ctl *c, const char *request, int timeout_ms,
 	if (!err && c->options.json)
 		puts(reply);
 	else if (!err)
-		print_status(status);
+		sl_ctl_print_status(status);
 	sl_remote_free(reply);
 	return err ? failed(c) : 0;
 }
@@ -290,12 +292,22 @@ static int do_wait(struct ctl *c)
 	return SL_RESULT_ERROR;
 }
 
+static int watch_many(const struct ctl *c, const char *const *name, unsigned names)
+{
+	const struct sl_ctl_feed_options feed = {
+		.only = name, .onlys = names, .interval_ms = c->options.interval_ms};
+
+	return sl_ctl_watch(&feed, "", c->options.json);
+}
+
 static int do_watch(struct ctl *c)
 {
 	struct sl_remote_status status;
 	char request[80], *line = NULL;
 	int err;
 
+	if (sl_screen_is_there() && !c->options.json)
+		return watch_many(c, &c->name, 1);
 	snprintf(request, sizeof(request), "{\"call\":\"watch\",\"interval_ms\":%u}",
 		 c->options.interval_ms);
 	err = sl_remote_request(c->remote, request, CALL_MS, &line, &c->error);
@@ -303,7 +315,7 @@ static int do_watch(struct ctl *c)
 		if (c->options.json)
 			puts(line);
 		else if (!sl_remote_status_of(line, &status, sizeof(status)))
-			print_status(&status);
+			sl_ctl_print_status(&status);
 		fflush(stdout);
 		sl_remote_free(line);
 		line = NULL;
@@ -365,6 +377,21 @@ static int run_verb(struct ctl *c)
 	return SL_RESULT_ERROR;
 }
 
+static bool is_verb(const char *word)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(word, verbs[i].verb))
+			return true;
+	return false;
+}
+
+/* "watch", or "watch NAME ..."; "watch stop" is a call of the session with the name watch. */
+static bool watches_all(const struct ctl *c)
+{
+	return c->args.plains && !strcmp(c->args.plain[0], "watch") &&
+	       (c->args.plains < 2 || !is_verb(c->args.plain[1]));
+}
+
 static int on_host(const struct ctl *c)
 {
 	const struct ctl_options *o = &c->options;
@@ -402,6 +429,8 @@ int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv)
 	}
 	if (c.options.telegram[0])
 		return sl_cmd_telegram(c.options.telegram);
+	if (watches_all(&c))
+		return watch_many(&c, c.args.plain + 1, c.args.plains - 1);
 	if (c.args.plains < 1) {
 		sl_error("which session? sluice ps lists them; usage: sluice %s", command->usage);
 		return SL_RESULT_ERROR;

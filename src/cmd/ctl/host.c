@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/file/secret_file.h"
 #include "base/log.h"
+#include "cmd/ctl/screen.h"
+#include "cmd/ctl/watch.h"
 #include "monitor/result.h"
 #include "service/remote/remote.h"
 
@@ -214,12 +216,22 @@ static bool watch_one(void *arg, const char *name, const char *data)
 	return fflush(stdout) == 0;
 }
 
+static int watch_many(struct call *c, const char *const *name, unsigned names)
+{
+	const struct sl_ctl_feed_options options = {
+		.host = c->host, .only = name, .onlys = names, .interval_ms = c->o->interval_ms};
+
+	return sl_ctl_watch(&options, c->o->url, c->o->json);
+}
+
 static int do_watch(struct call *c, const char *name)
 {
 	struct sl_api_answer answer;
 	char path[PATH];
 	int err, status;
 
+	if (sl_screen_is_there() && !c->o->json)
+		return watch_many(c, &name, 1);
 	snprintf(path, sizeof(path), API "/events?session=%s&interval_ms=%u", name,
 		 c->o->interval_ms);
 	err = sl_api_events(c->host, path, watch_one, c, &answer);
@@ -372,6 +384,8 @@ static int do_words(struct call *c, const char *const *word, unsigned words)
 		return do_path(c, "GET", word, words);
 	if (words > 1 && is_method(first) && word[1][0] == '/')
 		return do_path(c, first, word + 1, words - 1);
+	if (!strcmp(first, "watch"))
+		return watch_many(c, word + 1, words - 1);
 	if (!strcmp(first, "capabilities"))
 		return call(c, "GET", API, NULL, NULL, 0);
 	for (unsigned i = 0; i < 3; i++)

@@ -60,8 +60,9 @@ static int add(char **argv, int n, const char *name, const char *value)
 	return n;
 }
 
-/* The arguments that they all have: the command, the file, --set as we were given. */
-static int common(const struct all *all, const char *command, char **argv)
+/* The arguments that they all have: the command, the file, --set as we were given. flight: what a
+ * receiver is told of its flight record; NULL: nothing. */
+static int common(const struct all *all, const char *command, const char *flight, char **argv)
 {
 	const struct sl_args *args = all->run->args;
 	int n = 0;
@@ -70,6 +71,8 @@ static int common(const struct all *all, const char *command, char **argv)
 	argv[n++] = (char *)command;
 	if (all->given[0] && !strcmp(command, "run"))
 		n = add(argv, n, SL_RUN_IN_FOLDER, all->given);
+	if (flight)
+		n = add(argv, n, SL_RUN_FLIGHT, flight);
 	argv[n++] = (char *)args->plain[0];
 	for (unsigned i = 0; i < args->sets; i++) {
 		argv[n++] = (char *)"--set";
@@ -92,12 +95,27 @@ static int start_child(const struct all *all, char *const *argv, const char *own
 	return sl_child_start(&options, argv, child);
 }
 
+/* "S.NAME.json" for the summary "S.json": its own summary is a file that we remove. */
+static void flight_beside(const struct all *all, const char *name, char *text, size_t bytes)
+{
+	const char *summary = all->run->summary;
+	size_t length = strlen(summary);
+
+	text[0] = '\0';
+	if (length > 5 && !strcmp(summary + length - 5, ".json"))
+		length -= 5;
+	if (length)
+		snprintf(text, bytes, "%.*s.%s.json", (int)length, summary, name);
+}
+
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
 	char own[SL_TRANSFER_NAME + 60] = "emulate=none";
-	char *argv[ARGUMENTS];
-	int n = common(all, "run", argv);
+	char *argv[ARGUMENTS], flight[1200];
+	int n;
 
+	flight_beside(all, receiver->name, flight, sizeof(flight));
+	n = common(all, "run", all->given[0] ? NULL : flight, argv);
 	path_in(all, receiver->name, ".port", receiver->port_file);
 	path_in(all, receiver->name, ".report", receiver->report);
 	path_in(all, receiver->name, ".json", receiver->summary);
@@ -145,7 +163,7 @@ static int start_front_end(struct all *all)
 {
 	char own[SL_TRANSFERS * (SL_TRANSFER_NAME + 40)] = "";
 	char *argv[ARGUMENTS];
-	int n = common(all, "emulate", argv);
+	int n = common(all, "emulate", NULL, argv);
 	size_t used = 0;
 
 	for (unsigned i = 0; i < all->receivers; i++)

@@ -7,6 +7,8 @@
 
 /* Tells a receiver the folder of the run; the first argument, if there is one. */
 #define SL_RUN_IN_FOLDER "--in-folder"
+/* Tells a receiver beside which summary its flight record goes; likewise. */
+#define SL_RUN_FLIGHT "--flight-beside"
 
 struct sl_run_all {
 	const struct sl_args *args;

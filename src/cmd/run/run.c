@@ -34,6 +34,7 @@ struct run {
 	struct sl_args args;
 	const struct sl_run_plan *plan; /* NULL: as the file says */
 	const char *folder;		/* of the program that started this one; NULL: none */
+	const char *flight;		/* likewise: beside which summary a flight record goes */
 	struct sl_session *session;
 	struct sl_status status;
 	bool stopped; /* the signal was passed on */
@@ -85,6 +86,7 @@ static int open_session(struct run *run)
 		.arg = run->plan ? run->plan->arg : NULL,
 		.truth = o->truth,
 		.folder = run->folder,
+		.flight = run->flight,
 		.report = !o->quiet,
 		.still = o->still,
 		.quiet = o->quiet,
@@ -298,7 +300,8 @@ static int probe(const struct run *run, const char *folder)
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
 	const char *probed = take_first(SL_PROBE_ARGUMENT, &argc, &argv);
-	struct run run = {.folder = take_first(SL_RUN_IN_FOLDER, &argc, &argv)};
+	struct run run = {.folder = take_first(SL_RUN_IN_FOLDER, &argc, &argv),
+			  .flight = take_first(SL_RUN_FLIGHT, &argc, &argv)};
 	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 

@@ -225,6 +225,10 @@ static int check(void *arg, const struct sl_request *r, struct sl_error *error)
 					"%s: a detector side is paced by the credits of its "
 					"receiver",
 					r->name);
+	if (r->call == SL_REQUEST_START && r->frames)
+		return sl_socket_refuse(error, SL_ERROR_REQUEST, "tell the session that receives",
+					"start: a detector side is paced by the credits of its "
+					"receiver, and takes no 'frames'");
 	return sl_side_takes(s, r->call) ? 0 : not_now(s, r->name, error);
 }
 

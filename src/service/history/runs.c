@@ -212,6 +212,15 @@ static json_int_t sum(const json_t *result, json_int_t (*one)(const json_t *resu
 	return total;
 }
 
+/* null: the run has one, without a name. */
+static json_t *transfers_of(const json_t *result)
+{
+	const json_t *transfers = json_object_get(result, "transfers");
+
+	return json_is_object(transfers) ? json_integer((json_int_t)json_object_size(transfers))
+					 : json_null();
+}
+
 static json_int_t frames_of_one(const json_t *result)
 {
 	return json_integer_value(json_object_get(json_object_get(result, "frames"), "settled"));
@@ -335,6 +344,7 @@ static json_t *make_row(struct sl_history *h, uint64_t run, int folder, enum sl_
 	copy(row, "metadata", result, "metadata");
 	origin = json_object_get(result, "origin");
 	copy(row, "file", origin, "file");
+	json_object_set_new(row, "transfers", transfers_of(result));
 	json_object_set_new(row, "frames",
 			    result ? json_integer(sl_history_frames(result)) : json_null());
 	json_object_set_new(row, "lost",

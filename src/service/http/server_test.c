@@ -214,12 +214,18 @@ static void say(int fd, const char *text, size_t bytes)
 /* All that comes until it hangs up. */
 static char *hear(int fd)
 {
-	char *text = malloc(ANSWER);
-	size_t have = 0;
+	size_t have = 0, room = ANSWER;
+	char *text = malloc(room);
 	ssize_t n;
 
-	while ((n = recv(fd, text + have, ANSWER - 1 - have, 0)) > 0)
+	while ((n = recv(fd, text + have, room - 1 - have, 0)) > 0) {
 		have += (size_t)n;
+		if (have + 1 == room) {
+			room *= 2;
+			text = realloc(text, room);
+			assert_non_null(text);
+		}
+	}
 	text[have] = 0;
 	close(fd);
 	return text;

@@ -1,5 +1,5 @@
 /* causes.c - one sentence for each cause, and one on what to do. */
-#include "service/causes.h"
+#include "board/causes.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "service/causes.h"
+#include "board/causes.h"
 
 static void every_cause_has_words(void **state)
 {

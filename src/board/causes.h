@@ -1,6 +1,6 @@
 /* causes.h - causes of outcomes in words, with what to do. */
-#ifndef SL_SERVICE_CAUSES_H
-#define SL_SERVICE_CAUSES_H
+#ifndef SL_BOARD_CAUSES_H
+#define SL_BOARD_CAUSES_H
 
 #include <jansson.h>
 
