@@ -96,7 +96,7 @@ const finding = ({sentence, proof, advice, command}) => h("article.cause", h("p.
 export async function explanation(path, folder) {
 	try {
 		const said = await api.get(`${path}/explain`);
-		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
+		return (said.transfers ?? [said]).map((one) => [one.transfer && h("h3", one.transfer), !one.lost && !one.unclosed ? h("p", "Nothing was lost.") : one.causes.length ? one.causes.slice(0, 3).map(finding) : h("p", `The cause is not known. Looked at: ${one.looked_at}.`),
 			one.lost > 0 && !one.has_flight && h("p.dim", "There is no flight record: this is what the ledger alone says.")]);
 	} catch (error) {
 		return [h("p", error.status === 404 ? "This service has no explanation of this run." : sentence(error.message)), folder ? [h("p", "On its host this command explains it:"), h("pre", h("code", `sluice explain ${folder}`))] :

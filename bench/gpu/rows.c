@@ -103,6 +103,7 @@ static const struct sl_bench_gpu rows[] = {
 	IMAGES("sparse", "image " SPARSE, 0),
 	IMAGES("sparse-radial", "image sparse:method=radial,bins=800", 0),
 	IMAGES("reduce", "image reduce", 0),
+	IMAGES("correlate", "image correlate:regions=rings,rings=100,high=HIGH", 0),
 	EVENTS("rings", "rings:look=all", SL_BENCH_RICH_1024, 0.05),
 	{.work = {.name = "rings/4096", .chain = "rings:look=all"},
 	 .size = SL_BENCH_RICH_1024,

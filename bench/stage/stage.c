@@ -63,7 +63,7 @@ static int submit(struct course *c, uint32_t frames)
 	int err;
 
 	batch->frames = frames;
-	err = c->s->unit->submit(c->s->unit_state, batch);
+	err = sl_bench_submit(c->s, batch);
 	c->submitted += !err;
 	return err;
 }

@@ -119,7 +119,17 @@ struct sl_bench_subject { /* stages, frames and unit, as in a run */
 	uint32_t batches; /* that the frames are */
 	struct sl_batch *batch;
 	struct sl_frame **line; /* [frames of the scene] */
+	uint64_t number;	/* of the next frame, where stages are to see time go on */
 };
+
+/* Frames of the batch have the next numbers, and the batch is submitted. 0 or -errno. */
+static inline int sl_bench_submit(struct sl_bench_subject *s, struct sl_batch *batch)
+{
+	for (uint32_t f = 0; f < batch->frames; f++)
+		batch->frame[f]->number = s->number + f;
+	s->number += batch->frames;
+	return s->unit->submit(s->unit_state, batch);
+}
 
 /* 0 or -errno, logged; -ENODEV: a stage or an option of it is not there. */
 int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row *row,

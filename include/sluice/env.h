@@ -19,10 +19,11 @@
 extern "C" {
 #endif
 
-/* What a stage knows once for all frames: positions of bins, masks. */
+/* What a stage knows once for all frames: positions of bins, masks; or of the run as a whole. */
 struct sl_constant {
 	struct sl_shape shape;
 	const void *data;
+	int at_end; /* 1: what the data are is known when sinks are closed, and not before */
 };
 
 /* A change of metadata during the run. Texts are cut to 127 bytes; "": not set. */

@@ -45,7 +45,7 @@ struct sl_tile {
 	int stream;
 };
 
-enum { SL_STAGE_OUTPUTS = 6, SL_STAGE_CONSTANTS = 3, SL_STAGE_RAW = -1 };
+enum { SL_STAGE_OUTPUTS = 6, SL_STAGE_CONSTANTS = 10, SL_STAGE_RAW = -1 };
 
 struct sl_stage;
 
@@ -126,6 +126,11 @@ struct sl_stage {
 	/* Of an ordered stage: forget what was learned, so that all is as after open(), for another
 	 * run. NULL, or an error: it is closed and opened. Other stages are not asked. */
 	int (*again)(void *state);
+
+	/* The run is over: constants that are known at its end (`at_end`) become what they are. On
+	 * one thread, after all batches and before sinks are closed; not called for a run that did
+	 * not begin. NULL: it has none. */
+	void (*conclude)(void *state);
 
 	/* What it counts by itself: numbers of the run, for its summary, beside those of the unit.
 	 * On a worker, at any time between open() and close(): it neither allocates, locks, logs

@@ -107,7 +107,9 @@ enum sl_drop {
 	SL_DROP_LATE,	   /* its slot was given up or is complete and closed */
 	SL_DROP_AHEAD,	   /* its slot is not open yet */
 	SL_DROP_DUPLICATE, /* bytes already received */
-	SL_DROP_FULL,	   /* the kernel had no room for it: the socket's buffer was full */
+	/* The kernel had no room for it: the socket's buffer was full. The kernel counts packets
+	 * that it keeps together (GSO, GRO) once: the counter is a lower bound. */
+	SL_DROP_FULL,
 	SL_DROPS,
 };
 const char *sl_drop_name(enum sl_drop drop); /* "malformed", ... */

@@ -26,7 +26,7 @@ static const struct sl_option options[] = {
 struct explained {
 	struct sl_explanation *list;
 	size_t n;
-	char why[600];
+	char why[2000];
 };
 
 /* A session on this host, by its name. */
@@ -81,11 +81,11 @@ static int print(const struct explained *x, bool json)
 	return text ? 0 : -ENOMEM;
 }
 
-/* Whether every loss has a cause. */
+/* Whether every loss, and what keeps the ledger from closing, has a cause. */
 static bool is_known(const struct explained *x)
 {
 	for (size_t i = 0; i < x->n; i++)
-		if (x->list[i].lost && !x->list[i].findings)
+		if ((x->list[i].lost || x->list[i].is_unclosed) && !x->list[i].findings)
 			return false;
 	return true;
 }

@@ -79,6 +79,9 @@ struct sl_unit {
 	int (*submit)(void *state, struct sl_batch *batch);
 	int (*reap)(void *state, struct sl_batch **batch); /* 1 or 0 */
 	int (*work)(void *state, unsigned worker);	   /* 1: did something, 0: idle */
+	/* A run is over, and no worker is at work: what a device has learned goes into the state of
+	 * the stages, as far as they ask for it (struct sl_stage: conclude). NULL: it is there. */
+	void (*settle)(void *state);
 	/* Another run begins, with the same chain; no worker is at work. -errno, or NULL: it must
 	 * be closed and opened. */
 	int (*again)(void *state);

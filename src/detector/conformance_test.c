@@ -24,11 +24,11 @@ __attribute__((constructor)) static void take_detector(void)
 }
 #else
 extern const struct sl_detector sl_detector_camera, sl_detector_eiger, sl_detector_jungfrau,
-	sl_detector_pattern, sl_detector_rich, sl_detector_tracker;
+	sl_detector_pattern, sl_detector_rich, sl_detector_speckle, sl_detector_tracker;
 
-static const struct sl_detector *const detectors[] = {&sl_detector_camera,   &sl_detector_eiger,
-						      &sl_detector_jungfrau, &sl_detector_pattern,
-						      &sl_detector_rich,     &sl_detector_tracker};
+static const struct sl_detector *const detectors[] = {
+	&sl_detector_camera, &sl_detector_eiger,   &sl_detector_jungfrau, &sl_detector_pattern,
+	&sl_detector_rich,   &sl_detector_speckle, &sl_detector_tracker};
 #endif
 
 struct subject {

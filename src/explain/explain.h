@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SL_FINDINGS = 24, SL_EVIDENCE = 8 };
+enum { SL_FINDINGS = 28, SL_EVIDENCE = 12, SL_EXPLAIN_PATH = 1200 };
 
 struct sl_evidence {
 	char name[64]; /* a constant of the reference page: "receive_buffer_holds" */
@@ -29,12 +29,15 @@ struct sl_evidence {
 
 struct sl_finding {	   /* a cause that fits */
 	const char *cause; /* a word of the table of causes */
-	const char *group; /* of losses: "packets", "late", "room", "sink", "content", "unit" */
-	uint64_t module_frames; /* that the group has lost */
-	double score;		/* how well the evidence fits, up to 1 */
+	const char *group; /* of losses: docs/reference/flight-recorder.md lists them */
+	/* That the group has lost; of groups that are about packets at most, since what is missing
+	 * may be shared out among several of them. */
+	uint64_t module_frames;
+	bool at_most;
+	double score; /* how well the evidence fits, up to 1 */
 	char sentence[640];
-	char advice[320];  /* what to do, in words */
-	char command[640]; /* that does it, or shows more; empty: there is none */
+	char advice[320];   /* what to do, in words */
+	char command[1400]; /* that does it, or finds what is to be done */
 	unsigned evidence;
 	struct sl_evidence proof[SL_EVIDENCE];
 };
@@ -43,16 +46,26 @@ struct sl_explanation {
 	uint64_t lost; /* module-frames; 0: nothing was */
 	uint64_t sent;
 	bool has_result, has_flight, is_live;
+	/* Frames may be missing that no ledger counts: a front end vanished, or the ledger does not
+	 * close. */
+	bool is_unclosed;
 	unsigned findings; /* the best first; 0: not known, or nothing was lost */
 	struct sl_finding finding[SL_FINDINGS];
-	char looked_at[640]; /* in words, where no cause is known */
-	char run[1200];	     /* what it is about: a folder, a file or a session */
-	char transfer[64];   /* empty: none */
+	char looked_at[640];	   /* in words, where no cause is known */
+	char run[SL_EXPLAIN_PATH]; /* what it is about: a folder, a file or a session */
+	char transfer[64];	   /* empty: none */
 };
 
-/* Texts may be NULL: not there; but not both. */
-int sl_explain(const char *result, size_t result_bytes, const char *flight, size_t flight_bytes,
-	       struct sl_explanation *explanation, char *why, size_t why_bytes);
+struct sl_explain_texts {
+	const char *result, *flight; /* NULL: not there; but not both */
+	size_t result_bytes, flight_bytes;
+	/* For commands: where the texts were read from, and the session that gave the result. NULL:
+	 * not known, or from no file, or from no session. */
+	const char *result_path, *flight_path, *session;
+};
+
+int sl_explain(const struct sl_explain_texts *texts, struct sl_explanation *explanation, char *why,
+	       size_t why_bytes);
 
 /* For people: the best cause first; others of other losses, and what is less likely, briefly. */
 void sl_explain_print(FILE *out, const struct sl_explanation *explanation);

@@ -5,15 +5,24 @@
 
 #define MB 1e6
 
-/* Packets of the link's sockets, or of the memory that the kernel puts packets into. */
-static uint64_t thrown_away(const struct sl_case *c)
+enum { WORDS = 160 };
+
+/* Of the link's sockets, or of the memory that the kernel puts packets into. */
+static bool was_full(const struct sl_case *c)
 {
-	return c->drop[SL_DROP_FULL];
+	return c->drop[SL_DROP_FULL] > 0;
 }
 
 static void prove_full(const struct sl_case *c, struct sl_finding *f)
 {
-	sl_finding_prove(f, "packets_thrown_away", (double)thrown_away(c), "");
+	struct sl_case_full full = sl_case_full(c);
+
+	sl_finding_packets(f, full.most);
+	sl_finding_prove(f, "receive_queue_drops", (double)full.counted, "");
+	if (full.batch > 1)
+		sl_finding_prove(f, "packets_in_a_drop_at_most", full.batch, "");
+	if (c->block_packets)
+		sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
 	if (c->receive_buffer)
 		sl_finding_prove(f, "receive_buffer", (double)c->receive_buffer, "bytes");
 }
@@ -28,6 +37,7 @@ static bool link_threads(const struct sl_case *c, struct sl_case_threads *t)
 
 static bool stopped(const struct sl_case *c, struct sl_finding *f, const char *effect)
 {
+	const char *name = c->session[0] ? c->session : "NAME";
 	struct sl_case_stop stop;
 
 	if (!sl_case_stopped(c, &stop))
@@ -42,25 +52,20 @@ static bool stopped(const struct sl_case *c, struct sl_finding *f, const char *e
 	sl_finding_advise(f,
 			  "Find what stops the process. To hold a run for a while, pause it: then "
 			  "sources wait.");
-	if (c->pid)
-		sl_finding_command(f,
-				   "kill -CONT %llu   # and to hold a run: sluice ctl NAME pause",
-				   (unsigned long long)c->pid);
-	else
-		sl_finding_command(f, "sluice ctl NAME pause");
+	/* Its process may have ended since, and another one have its number. */
+	sl_finding_command(f, "sluice ctl %s pause   # and then: sluice ctl %s resume", name, name);
 	sl_finding_prove(f, "stood_still", stop.seconds, "s");
 	return true;
 }
 
 bool sl_rule_stopped_receiver(const struct sl_case *c, struct sl_finding *f)
 {
-	char effect[160];
+	char effect[WORDS + 64], words[WORDS];
 
-	if (!thrown_away(c))
+	if (!was_full(c))
 		return false;
-	snprintf(effect, sizeof(effect),
-		 "meanwhile its receive buffer filled, and the kernel threw away %llu packets",
-		 (unsigned long long)thrown_away(c));
+	snprintf(effect, sizeof(effect), "meanwhile its receive buffer filled: %s",
+		 sl_case_full_words(c, words, sizeof(words)));
 	if (!stopped(c, f, effect))
 		return false;
 	prove_full(c, f);
@@ -74,7 +79,8 @@ bool sl_rule_stopped_room(const struct sl_case *c, struct sl_finding *f)
 
 /* ---- a receive buffer ---- */
 
-/* As the kernel counts: two blocks, or 50 ms, and what it charges besides; in whole MiB. */
+/* As the kernel counts: two blocks, or 50 ms, and what it charges besides, and no less than twice
+ * what there is; in whole MiB. */
 static uint64_t buffer_wanted(const struct sl_case *c)
 {
 	double holds = sl_case_buffer_bytes(c), each = c->modules ? c->modules : 1;
@@ -83,6 +89,8 @@ static uint64_t buffer_wanted(const struct sl_case *c)
 
 	want = more > want ? more : want;
 	want = holds > 0 ? want * (double)c->receive_buffer / holds : want;
+	/* The kernel has doubled what it was asked for. */
+	want = want < (double)c->receive_buffer ? (double)c->receive_buffer : want;
 	while ((double)bytes < want && bytes < UINT64_C(1) << 30)
 		bytes *= 2;
 	return bytes;
@@ -106,7 +114,8 @@ static void mend_buffer(const struct sl_case *c, struct sl_finding *f)
 }
 
 /* How well it fits that the thread that takes packets got no cpu for longer than the buffer lasts:
- * certain where it waited so long on average, likely where it waited most of the time. */
+ * certain where it waited so long on average, likely where it waited most of the time; possible
+ * where all its waits of a sample together are longer. */
 static double starved_score(const struct sl_case_threads *t, double buffer_ms)
 {
 	double needed = buffer_ms / 2 > 4 ? buffer_ms / 2 : 4;
@@ -115,52 +124,112 @@ static double starved_score(const struct sl_case_threads *t, double buffer_ms)
 		return 0.6 + 0.3 * (t->wait_ms / (t->wait_ms + buffer_ms));
 	if (t->longest_ms >= 2 * needed && t->wait_share >= 0.25)
 		return 0.55 + 0.3 * t->wait_share;
-	return 0;
+	return t->longest_ms >= needed && t->waited_ms >= 2 * needed ? 0.45 : 0;
 }
 
-/* How little it holds, as a score; 0: enough. */
+/* How little it holds, as a score; 0: enough, or not known. */
 static double too_small(const struct sl_case *c)
 {
 	double bytes = sl_case_buffer_bytes(c), ms = sl_case_buffer_ms(c);
-	struct sl_case_threads t;
-	struct sl_case_stop stop;
 
-	if (!c->has_flight)
-		return 0.5;
 	if (c->block_bytes && bytes < (double)c->block_bytes)
 		return 0.93;
-	if (ms > 0 && ms < 2)
-		return 0.9;
-	if (sl_case_stopped(c, &stop))
-		return 0;
-	/* The thread that empties it came in time. */
-	return link_threads(c, &t) && !starved_score(&t, ms) && t.run_share < 0.9 ? 0.5 : 0;
+	return ms > 0 && ms < 2 ? 0.9 : 0;
 }
 
-bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
+/* ", and a module sends 0.52 MB in a row" */
+static const char *block_words(const struct sl_case *c, char *text, size_t bytes)
 {
-	double bytes = sl_case_buffer_bytes(c), ms = sl_case_buffer_ms(c);
-	char block[96] = "";
-
-	f->score = thrown_away(c) && c->receive_buffer ? too_small(c) : 0;
-	if (f->score <= 0)
-		return false;
+	text[0] = '\0';
 	if (c->block_bytes)
-		snprintf(block, sizeof(block), ", and a module sends %.2f MB in a row",
+		snprintf(text, bytes, ", and a module sends %.2f MB in a row",
 			 (double)c->block_bytes / MB);
-	sl_finding_say(f,
-		       "The receive buffer is too small: it has %.2f MB, which hold %.2f MB of "
-		       "data%s; the "
-		       "kernel had no room for %llu packets.",
-		       (double)c->receive_buffer / MB, bytes / MB, block,
-		       (unsigned long long)thrown_away(c));
-	mend_buffer(c, f);
+	return text;
+}
+
+static void prove_buffer(const struct sl_case *c, struct sl_finding *f)
+{
+	double ms = sl_case_buffer_ms(c);
+
 	prove_full(c, f);
-	sl_finding_prove(f, "receive_buffer_holds", bytes, "bytes");
+	if (c->receive_buffer)
+		sl_finding_prove(f, "receive_buffer_holds", sl_case_buffer_bytes(c), "bytes");
 	if (c->block_bytes)
 		sl_finding_prove(f, "block", (double)c->block_bytes, "bytes");
 	if (ms > 0)
 		sl_finding_prove(f, "receive_buffer_lasts", ms, "ms");
+}
+
+bool sl_rule_small_receive_buffer(const struct sl_case *c, struct sl_finding *f)
+{
+	char block[96], words[WORDS];
+
+	f->score = was_full(c) && c->receive_buffer ? too_small(c) : 0;
+	if (f->score <= 0)
+		return false;
+	sl_finding_say(f,
+		       "The receive buffer is too small: it has %.2f MB, which hold %.2f MB of "
+		       "data%s; %s.",
+		       (double)c->receive_buffer / MB, sl_case_buffer_bytes(c) / MB,
+		       block_words(c, block, sizeof(block)),
+		       sl_case_full_words(c, words, sizeof(words)));
+	mend_buffer(c, f);
+	prove_buffer(c, f);
+	return true;
+}
+
+/* Of a thread that was neither starved nor busy. */
+static void tell_overflow(const struct sl_case *c, const struct sl_case_threads *t,
+			  struct sl_finding *f)
+{
+	char block[96], words[WORDS];
+
+	sl_finding_say(f,
+		       "The receive buffer overflowed, and it is not too small by itself: it has "
+		       "%.2f MB, which hold %.2f MB of data%s, and last %.1f ms; the thread that "
+		       "takes packets ran for at most %.0f %% of the time and waited for a cpu for "
+		       "at most %.0f of %.0f ms; %s.",
+		       (double)c->receive_buffer / MB, sl_case_buffer_bytes(c) / MB,
+		       block_words(c, block, sizeof(block)), sl_case_buffer_ms(c),
+		       100 * t->run_share, t->waited_ms, t->of_ms,
+		       sl_case_full_words(c, words, sizeof(words)));
+	sl_finding_advise(f,
+			  "Packets came in bursts, or something kept that thread that no counter "
+			  "shows (a hypervisor, interrupts, memory that is short): look at the "
+			  "host; a larger buffer bridges it.");
+	sl_finding_prove(f, "waited_for_cpu", t->waited_ms, "ms");
+	sl_finding_prove(f, "link_thread_ran", t->run_share, "");
+}
+
+/* None of the rules about a full queue fits. */
+bool sl_rule_overflowed_buffer(const struct sl_case *c, struct sl_finding *f)
+{
+	struct sl_case_threads t = {0};
+	struct sl_case_stop stop;
+	bool threads = link_threads(c, &t);
+	char words[WORDS];
+
+	if (!was_full(c) || (c->receive_buffer && too_small(c) > 0) || sl_case_stopped(c, &stop) ||
+	    (threads && (starved_score(&t, sl_case_buffer_ms(c)) > 0 || t.run_share >= 0.9)))
+		return false;
+	f->score = 0.4;
+	if (threads && c->receive_buffer) {
+		tell_overflow(c, &t, f);
+	} else {
+		sl_finding_say(f,
+			       "The receive buffer overflowed; whether it is too small or was "
+			       "emptied too late is not known%s: %s.",
+			       c->has_flight ? "" : " without a flight record",
+			       sl_case_full_words(c, words, sizeof(words)));
+		sl_finding_advise(f,
+				  "Give the receiver a larger buffer, and its threads cpus of "
+				  "their own; with flight.record: true the next loss tells more.");
+	}
+	sl_finding_command(f, "sluice doctor %s", sl_case_file(c));
+	if (c->receive_buffer && c->receive_buffer_wanted)
+		sl_finding_command(f, "sluice run %s --set link.receive_buffer=%llu",
+				   sl_case_file(c), (unsigned long long)buffer_wanted(c));
+	prove_buffer(c, f);
 	return true;
 }
 
@@ -195,7 +264,7 @@ static void tell_starved(const struct sl_case *c, struct sl_finding *f, const ch
 	double throttled_ms = (double)sl_case_grew(c, "cgroup.throttled_us") * 1e-3;
 	double steal_ms = (double)sl_case_grew(c, "cpu.steal");
 
-	if (t->longest_ms > 8 * t->wait_ms)
+	if (t->longest_ms > 8 * t->wait_ms || t->wait_share < 0.25)
 		snprintf(waited, sizeof(waited), "for %.0f of %.0f ms", t->waited_ms, t->of_ms);
 	else
 		snprintf(waited, sizeof(waited), "%.0f ms at a time, %.0f %% of the time",
@@ -221,14 +290,13 @@ bool sl_rule_starved_core(const struct sl_case *c, struct sl_finding *f)
 {
 	double ms = sl_case_buffer_ms(c);
 	struct sl_case_threads t;
-	char effect[160];
+	char effect[WORDS + 64], words[WORDS];
 
-	f->score = thrown_away(c) && link_threads(c, &t) ? starved_score(&t, ms) : 0;
+	f->score = was_full(c) && link_threads(c, &t) ? starved_score(&t, ms) : 0;
 	if (f->score <= 0)
 		return false;
-	snprintf(effect, sizeof(effect),
-		 "its receive buffer lasts %.0f ms, and the kernel threw away %llu packets", ms,
-		 (unsigned long long)thrown_away(c));
+	snprintf(effect, sizeof(effect), "its receive buffer lasts %.0f ms, and %s", ms,
+		 sl_case_full_words(c, words, sizeof(words)));
 	tell_starved(c, f, "the thread that takes packets", &t, effect);
 	prove_full(c, f);
 	sl_finding_prove(f, "receive_buffer_lasts", ms, "ms");
@@ -243,9 +311,9 @@ bool sl_rule_starved_room(const struct sl_case *c, struct sl_finding *f)
 	struct sl_case_threads t, most = {0};
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (sl_case_threads(c, names[i], &t) && t.wait_ms > most.wait_ms)
+		if (sl_case_threads(c, names[i], &t) && t.longest_ms > most.longest_ms)
 			most = t;
-	if (most.wait_ms < 20 || most.wait_share < 0.5)
+	if (most.longest_ms < 20 || most.wait_share < 0.5)
 		return false;
 	f->score = most.mean_share >= 0.9 * sl_case_share_without_room(c) ? 0.85 : 0.6;
 	tell_starved(c, f, "a thread that processes frames", &most,
@@ -256,15 +324,14 @@ bool sl_rule_starved_room(const struct sl_case *c, struct sl_finding *f)
 bool sl_rule_busy_link_thread(const struct sl_case *c, struct sl_finding *f)
 {
 	struct sl_case_threads t;
+	char words[WORDS];
 
-	if (!thrown_away(c) || !link_threads(c, &t) || t.run_share < 0.9)
+	if (!was_full(c) || !link_threads(c, &t) || t.run_share < 0.9)
 		return false;
 	f->score = 0.7;
-	sl_finding_say(
-		f,
-		"The link thread could not keep pace: it ran %.0f %% of the time, and the kernel "
-		"had no room for %llu packets that it should have taken.",
-		100 * t.run_share, (unsigned long long)thrown_away(c));
+	sl_finding_say(f,
+		       "The link thread could not keep pace: it ran %.0f %% of the time, and %s.",
+		       100 * t.run_share, sl_case_full_words(c, words, sizeof(words)));
 	sl_finding_advise(f, "%s",
 			  c->modules > 1
 				  ? "Let more threads take packets; modules are shared out among "
@@ -274,6 +341,11 @@ bool sl_rule_busy_link_thread(const struct sl_case *c, struct sl_finding *f)
 	if (c->modules > 1)
 		sl_finding_command(f, "sluice run %s --set link.pollers=%u", sl_case_file(c),
 				   c->modules < 4 ? c->modules : 4);
+	else
+		sl_finding_command(f,
+				   "sluice doctor %s   # compares the rate with what a thread "
+				   "can take",
+				   sl_case_file(c));
 	sl_finding_prove(f, "link_thread_ran", t.run_share, "");
 	prove_full(c, f);
 	return true;
@@ -281,26 +353,11 @@ bool sl_rule_busy_link_thread(const struct sl_case *c, struct sl_finding *f)
 
 /* ---- below the sockets ---- */
 
-static uint64_t nic_grew(const struct sl_case *c, const char *name)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "nic.%s.%s", c->interface, name);
-	return sl_case_grew(c, text);
-}
-
-/* Counters of the host are not of this run alone: they must be large enough to explain it. */
-static bool explains(const struct sl_case *c, uint64_t dropped)
-{
-	return dropped && sl_case_missing(c) && (double)dropped > 0.1 * sl_case_missing_packets(c);
-}
-
 bool sl_rule_nic_ring(const struct sl_case *c, struct sl_finding *f)
 {
-	uint64_t missed = nic_grew(c, "rx_missed_errors") + nic_grew(c, "rx_fifo_errors") +
-			  nic_grew(c, "rx_over_errors");
+	uint64_t missed = sl_case_nic_missed(c);
 
-	if (!explains(c, missed))
+	if (!missed)
 		return false;
 	f->score = 0.88;
 	sl_finding_say(
@@ -312,6 +369,7 @@ bool sl_rule_nic_ring(const struct sl_case *c, struct sl_finding *f)
 	sl_finding_command(
 		f, "sudo ethtool -G %s rx 8192   # ethtool -g %s shows the most it can have",
 		c->interface, c->interface);
+	sl_finding_packets(f, (double)missed);
 	sl_finding_prove(f, "nic_missed", (double)missed, "");
 	sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
 	return true;
@@ -319,9 +377,9 @@ bool sl_rule_nic_ring(const struct sl_case *c, struct sl_finding *f)
 
 bool sl_rule_kernel_backlog(const struct sl_case *c, struct sl_finding *f)
 {
-	uint64_t dropped = sl_case_grew(c, "softnet.dropped");
+	uint64_t dropped = sl_case_backlog_dropped(c);
 
-	if (!explains(c, dropped))
+	if (!dropped)
 		return false;
 	f->score = 0.86;
 	sl_finding_say(
@@ -331,6 +389,7 @@ bool sl_rule_kernel_backlog(const struct sl_case *c, struct sl_finding *f)
 		(unsigned long long)dropped);
 	sl_finding_advise(f, "Allow a longer backlog, and spread interrupts over more cpus.");
 	sl_finding_command(f, "sudo sysctl -w net.core.netdev_max_backlog=10000");
+	sl_finding_packets(f, (double)dropped);
 	sl_finding_prove(f, "softnet_dropped", (double)dropped, "");
 	sl_finding_prove(f, "softnet_squeezed", (double)sl_case_grew(c, "softnet.squeezed"), "");
 	return true;

@@ -8,11 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "explain/private.h"
+
 enum { MOST_BYTES = 64 << 20, PATH = 2048, TRANSFERS = 16 };
 
 struct texts { /* NULL: there is none */
 	char *result, *flight;
 	size_t result_bytes, flight_bytes;
+	char result_path[PATH], flight_path[PATH]; /* empty: not known */
+	const char *session;
 };
 
 /* 0, -ENOENT, or another -errno. */
@@ -51,11 +55,20 @@ static int add(const struct texts *t, const char *run, const char *transfer,
 	       struct sl_explanation **list, size_t *n, char *why, size_t why_bytes)
 {
 	struct sl_explanation *e = another(list, *n);
+	struct sl_explain_texts texts = {
+		.result = t->result,
+		.flight = t->flight,
+		.result_bytes = t->result_bytes,
+		.flight_bytes = t->flight_bytes,
+		.result_path = t->result_path[0] ? t->result_path : NULL,
+		.flight_path = t->flight_path[0] ? t->flight_path : NULL,
+		.session = t->session,
+	};
 	int err;
 
 	if (!e)
 		return -ENOMEM;
-	err = sl_explain(t->result, t->result_bytes, t->flight, t->flight_bytes, e, why, why_bytes);
+	err = sl_explain(&texts, e, why, why_bytes);
 	if (err)
 		return err;
 	snprintf(e->run, sizeof(e->run), "%s", run);
@@ -81,8 +94,10 @@ static void find_flight(const char *beside, const json_t *result, struct texts *
 {
 	const char *path = json_string_value(json_object_get(result, "flight"));
 
-	if (read_file(beside, &t->flight, &t->flight_bytes) && path)
-		read_file(path, &t->flight, &t->flight_bytes);
+	if (!read_file(beside, &t->flight, &t->flight_bytes))
+		snprintf(t->flight_path, sizeof(t->flight_path), "%s", beside);
+	else if (path && !read_file(path, &t->flight, &t->flight_bytes))
+		snprintf(t->flight_path, sizeof(t->flight_path), "%s", path);
 	drop_bad_flight(t);
 }
 
@@ -137,6 +152,7 @@ static int add_transfers(const char *path, const char *run, json_t *transfers,
 			continue;
 		}
 		t.result_bytes = strlen(t.result);
+		snprintf(t.result_path, sizeof(t.result_path), "%s", path);
 		name_flight(path, name, flight, sizeof(flight));
 		find_flight(flight, result, &t);
 		err = add(&t, run, name, list, n, why, why_bytes);
@@ -174,12 +190,14 @@ static int add_file(const char *path, const char *run, struct sl_explanation **l
 	} else if (json_is_array(json_object_get(json, "series"))) {
 		struct texts both = {.flight = t.result, .flight_bytes = t.result_bytes};
 
-		name_result(path, flight, sizeof(flight));
-		read_file(flight, &both.result, &both.result_bytes);
+		snprintf(both.flight_path, sizeof(both.flight_path), "%s", path);
+		name_result(path, both.result_path, sizeof(both.result_path));
+		read_file(both.result_path, &both.result, &both.result_bytes);
 		err = add(&both, run, "", list, n, why, why_bytes);
 		free(both.result);
 	} else {
 		name_flight(path, "", flight, sizeof(flight));
+		snprintf(t.result_path, sizeof(t.result_path), "%s", path);
 		find_flight(flight, json, &t);
 		err = add(&t, run, "", list, n, why, why_bytes);
 	}
@@ -218,10 +236,7 @@ static int add_flights(const char *folder, struct sl_explanation **list, size_t 
 		closedir(dir);
 	if (err || *n)
 		return err;
-	snprintf(why, why_bytes,
-		 "'%s' has no result.json and no flight.json: no run has ended there. A run that "
-		 "goes on is explained by its name (sluice ps)",
-		 folder);
+	sl_explain_remains(folder, why, why_bytes);
 	return -ENOENT;
 }
 
@@ -263,7 +278,7 @@ int sl_explain_path(const char *path, struct sl_explanation **list, size_t *n, c
 int sl_explain_reply(const char *name, const char *reply, struct sl_explanation **list, size_t *n,
 		     char *why, size_t why_bytes)
 {
-	struct texts t = {.result = (char *)reply, .result_bytes = strlen(reply)};
+	struct texts t = {.result = (char *)reply, .result_bytes = strlen(reply), .session = name};
 	json_t *json = json_loads(reply, 0, NULL);
 	const json_t *status = json_object_get(json, "status");
 	const char *flight = json_string_value(json_object_get(status, "flight"));
@@ -271,8 +286,10 @@ int sl_explain_reply(const char *name, const char *reply, struct sl_explanation 
 
 	*list = NULL;
 	*n = 0;
-	if (flight && !read_file(flight, &t.flight, &t.flight_bytes))
+	if (flight && !read_file(flight, &t.flight, &t.flight_bytes)) {
+		snprintf(t.flight_path, sizeof(t.flight_path), "%s", flight);
 		drop_bad_flight(&t);
+	}
 	json_decref(json);
 	err = add(&t, name, "", list, n, why, why_bytes);
 	free(t.flight);

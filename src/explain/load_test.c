@@ -1,5 +1,6 @@
 /* load_test.c - where a run's files are looked for: folders, results, summaries, records alone. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -169,12 +171,38 @@ static void what_is_not_there_is_said(void **state)
 	assert_non_null(strstr(w->why, "cannot open"));
 	assert_int_equal(load(w, w->folder), -ENOENT);
 	assert_non_null(strstr(w->why, "no result.json and no flight.json"));
+	assert_non_null(strstr(w->why, "it is no folder of a run"));
 	put(w, "bad.json", "{");
 	assert_int_equal(load(w, path(w, "bad.json")), -EINVAL);
 	assert_non_null(strstr(w->why, "is no JSON: line 1"));
 	mkdir(path(w, "result.json"), 0777);
 	assert_true(load(w, w->folder) < 0);
 	assert_null(w->list);
+}
+
+/* A run that was killed before anything was lost has left its folder, with or without data. */
+static void what_a_killed_run_has_left_is_said(void **state)
+{
+	struct world *w = *state;
+	int lock;
+
+	put(w, "lock", "host 1\n");
+	assert_int_equal(load(w, w->folder), -ENOENT);
+	assert_non_null(strstr(w->why, "its lock is free"));
+	assert_non_null(strstr(w->why, "Data: none in this folder"));
+	put(w, "run.log", "first line\nthe front end of module 1\tbegins\n\n");
+	put(w, "result.json.part", "");
+	put(w, "run.nxs", "HDF");
+	assert_int_equal(load(w, w->folder), -ENOENT);
+	assert_non_null(strstr(w->why, "the log ends with \"the front end of module 1 begins\""));
+	assert_non_null(strstr(w->why, "Data: run.nxs (3 bytes)."));
+	assert_non_null(strstr(w->why, "recover /tmp/explain-"));
+	lock = open(path(w, "lock"), O_RDONLY);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_int_equal(load(w, w->folder), -ENOENT);
+	assert_non_null(strstr(w->why, "its lock is held"));
+	assert_null(strstr(w->why, "recover"));
+	close(lock);
 }
 
 static void a_reply_says_where_its_record_is(void **state)
@@ -202,10 +230,10 @@ static void a_reply_says_where_its_record_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_folder_has_result_and_record),	 CASE(a_summary_has_its_record_beside_it),
-		CASE(a_result_says_where_its_record_is), CASE(each_transfer_has_its_own),
-		CASE(a_record_alone_is_enough),		 CASE(what_is_not_there_is_said),
-		CASE(a_reply_says_where_its_record_is),
+		CASE(a_folder_has_result_and_record),	  CASE(a_summary_has_its_record_beside_it),
+		CASE(a_result_says_where_its_record_is),  CASE(each_transfer_has_its_own),
+		CASE(a_record_alone_is_enough),		  CASE(what_is_not_there_is_said),
+		CASE(what_a_killed_run_has_left_is_said), CASE(a_reply_says_where_its_record_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,13 +76,6 @@ static bool is_near(const struct sl_case *c, size_t sample)
 
 /* ---- ledger ---- */
 
-/* A session calls an experiment that came as a text so. */
-const char *sl_case_file(const struct sl_case *c)
-{
-	return c->experiment[0] && strcmp(c->experiment, "text") ? c->experiment
-								 : "EXPERIMENT.yaml";
-}
-
 uint64_t sl_case_lost(const struct sl_case *c)
 {
 	uint64_t lost = 0;
@@ -99,13 +92,6 @@ uint64_t sl_case_missing(const struct sl_case *c)
 
 	lost = lost > c->skipped ? lost - c->skipped : 0;
 	return lost + c->cause[SL_CAUSE_DAMAGED];
-}
-
-double sl_case_missing_packets(const struct sl_case *c)
-{
-	double sent = (double)c->sent * (double)c->block_packets;
-
-	return sent > (double)c->packets ? sent - (double)c->packets : 0;
 }
 
 double sl_case_share_without_room(const struct sl_case *c)

@@ -28,6 +28,14 @@ static void print_cause(FILE *out, const struct sl_finding *f)
 		fprintf(out, "\n    %s\n", f->command);
 }
 
+static void print_briefly(FILE *out, const struct sl_finding *f)
+{
+	fprintf(out, "  %s (%s%llu module-frames): %s\n", f->cause, f->at_most ? "at most " : "",
+		(unsigned long long)f->module_frames, f->sentence);
+	if (f->command[0])
+		fprintf(out, "    To mend it: %s\n", f->command);
+}
+
 /* Other losses have causes of their own; of the same losses, others fit less. */
 static void print_others(FILE *out, const struct sl_explanation *e)
 {
@@ -42,10 +50,11 @@ static void print_others(FILE *out, const struct sl_explanation *e)
 
 			for (unsigned k = 0; k < i; k++)
 				first &= strcmp(e->finding[k].group, f->group) != 0;
-			if (first == (same == 1) || !strcmp(f->cause, e->finding[0].cause))
+			if (first == (same == 1))
 				continue;
-			fprintf(out, "%s  %s (%llu module-frames): %s\n", any ? "" : lead[same],
-				f->cause, (unsigned long long)f->module_frames, f->sentence);
+			if (!any)
+				fputs(lead[same], out);
+			print_briefly(out, f);
 			any = true;
 		}
 	}
@@ -55,7 +64,12 @@ static void print_head(FILE *out, const struct sl_explanation *e)
 {
 	if (e->run[0])
 		fprintf(out, "%s%s%s: ", e->run, e->transfer[0] ? ", transfer " : "", e->transfer);
-	if (!e->lost)
+	if (!e->lost && e->is_unclosed)
+		fprintf(out,
+			"the run is unclosed%s: of %llu module-frames that are known to have been "
+			"sent none was lost, and more may have been sent.\n\n",
+			e->is_live ? " so far" : "", (unsigned long long)e->sent);
+	else if (!e->lost)
 		fprintf(out, "nothing was lost%s: %llu module-frames were sent.\n",
 			e->is_live ? " so far" : "", (unsigned long long)e->sent);
 	else
@@ -67,7 +81,7 @@ static void print_head(FILE *out, const struct sl_explanation *e)
 void sl_explain_print(FILE *out, const struct sl_explanation *e)
 {
 	print_head(out, e);
-	if (!e->lost)
+	if (!e->lost && !e->is_unclosed)
 		return;
 	if (!e->findings) {
 		fprintf(out, "The cause is not known. Looked at: %s.\n", e->looked_at);
@@ -94,10 +108,11 @@ static json_t *proof_json(const struct sl_finding *f)
 
 static json_t *finding_json(const struct sl_finding *f)
 {
-	return json_pack("{s:s, s:s, s:I, s:f, s:o, s:o, s:o, s:o}", "cause", f->cause, "group",
-			 f->group, "module_frames", (json_int_t)f->module_frames, "score", f->score,
-			 "sentence", sl_json_text(f->sentence), "advice", sl_json_text(f->advice),
-			 "command", f->command[0] ? sl_json_text(f->command) : json_null(), "proof",
+	return json_pack("{s:s, s:s, s:I, s:b, s:f, s:o, s:o, s:o, s:o}", "cause", f->cause,
+			 "group", f->group, "module_frames", (json_int_t)f->module_frames,
+			 "at_most", (int)f->at_most, "score", f->score, "sentence",
+			 sl_json_text(f->sentence), "advice", sl_json_text(f->advice), "command",
+			 f->command[0] ? sl_json_text(f->command) : json_null(), "proof",
 			 proof_json(f));
 }
 
@@ -107,15 +122,15 @@ static json_t *explanation_json(const struct sl_explanation *e)
 
 	for (unsigned i = 0; i < e->findings; i++)
 		json_array_append_new(causes, finding_json(&e->finding[i]));
-	return json_pack("{s:i, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:b}", "schema", 1,
-			 "run", e->run[0] ? sl_json_text(e->run) : json_null(), "transfer",
-			 e->transfer[0] ? sl_json_text(e->transfer) : json_null(), "sent",
-			 (json_int_t)e->sent, "lost", (json_int_t)e->lost, "cause",
-			 e->findings ? json_string(e->finding[0].cause) : json_null(), "causes",
-			 causes, "looked_at",
-			 e->looked_at[0] ? sl_json_text(e->looked_at) : json_null(), "has_result",
-			 (int)e->has_result, "has_flight", (int)e->has_flight, "live",
-			 (int)e->is_live);
+	return json_pack(
+		"{s:i, s:o, s:o, s:I, s:I, s:b, s:o, s:o, s:o, s:b, s:b, s:b}", "schema", 1, "run",
+		e->run[0] ? sl_json_text(e->run) : json_null(), "transfer",
+		e->transfer[0] ? sl_json_text(e->transfer) : json_null(), "sent",
+		(json_int_t)e->sent, "lost", (json_int_t)e->lost, "unclosed", (int)e->is_unclosed,
+		"cause", e->findings ? json_string(e->finding[0].cause) : json_null(), "causes",
+		causes, "looked_at", e->looked_at[0] ? sl_json_text(e->looked_at) : json_null(),
+		"has_result", (int)e->has_result, "has_flight", (int)e->has_flight, "live",
+		(int)e->is_live);
 }
 
 char *sl_explain_json(const struct sl_explanation *e, size_t n)

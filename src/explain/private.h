@@ -2,8 +2,10 @@
  * make of it.
  *
  * Files:     read.c the result or status; read_flight.c flight.json; measure.c what follows from
- *            both; rules.c the table of rules and the order of what they find; path.c, host.c,
- *            room.c, sinks.c the rules; print.c sentences for people and JSON. */
+ *            both; packets.c how many packets are missing, and where; rules.c the table of rules
+ *            and the order of what they find; path.c, wire.c, host.c, room.c, sinks.c the rules;
+ *            commands.c commands that several rules give; print.c sentences for people and JSON;
+ *            remains.c what a run has left that has neither a result nor a record. */
 #ifndef SL_EXPLAIN_PRIVATE_H
 #define SL_EXPLAIN_PRIVATE_H
 
@@ -24,7 +26,7 @@ struct sl_case_series {
 };
 
 struct sl_case_module {
-	uint64_t sent, skipped, outcome[SL_OUTCOMES], cause[SL_CAUSES];
+	uint64_t sent, skipped, offered, outcome[SL_OUTCOMES], cause[SL_CAUSES];
 	bool vanished;
 	uint64_t sampled;	  /* packets in the flight record */
 	uint32_t longest_payload; /* of these */
@@ -37,12 +39,17 @@ struct sl_case_sink {
 };
 
 struct sl_case {
-	bool has_result, has_flight, is_live;
+	bool has_result, has_flight, is_live, is_unclosed;
 	char experiment[512];
+	/* For commands, as words of the shell; empty: not known. */
+	char result_word[SL_EXPLAIN_PATH], log_word[SL_EXPLAIN_PATH], pcapng_word[SL_EXPLAIN_PATH],
+		session[128];
+	char file_word[SL_EXPLAIN_PATH];
 
 	/* The ledger. */
 	uint64_t sent, skipped, outcome[SL_OUTCOMES], cause[SL_CAUSES];
 	unsigned modules, vanished;
+	uint64_t misuse;
 	struct sl_case_module module[SL_CASE_MODULES];
 
 	/* The link. */
@@ -62,7 +69,9 @@ struct sl_case {
 	uint32_t mtu, longest_packet, pmtu;
 	uint64_t block_packets, block_bytes, late_timeout_us, late_frames, receive_buffer_wanted;
 	int cpus_allowed, cpus_online;
-	uint64_t pid, first_loss_ns;
+	/* What an emulated front end does on purpose: shares of packets, and of blocks. */
+	double inject_drop, inject_corrupt, inject_skip;
+	uint64_t first_loss_ns;
 	size_t samples;
 	uint64_t *at_ns; /* [samples] */
 	size_t n_series;
@@ -78,9 +87,6 @@ void sl_case_free(struct sl_case *c);
 /* Members of JSON objects; 0, or what is given, where there is none. */
 uint64_t sl_member(const json_t *object, const char *key);
 void sl_member_text(const json_t *object, const char *key, char *text, size_t bytes);
-
-/* The experiment's file, for commands. */
-const char *sl_case_file(const struct sl_case *c);
 
 /* ---- series ---- */
 
@@ -98,6 +104,35 @@ uint64_t sl_case_lost(const struct sl_case *c);
 uint64_t sl_case_missing(const struct sl_case *c); /* damaged, or nothing came; less the skipped */
 /* Packets that front ends sent and that were not placed; 0: not known. */
 double sl_case_missing_packets(const struct sl_case *c);
+
+/* What sockets had no room for. The kernel counts a batch once: packets that their sender (GSO), or
+ * the kernel on the way in (GRO), keeps together. */
+struct sl_case_full {
+	uint64_t counted; /* receive-queue drops */
+	unsigned batch;	  /* packets in one of them, at most; 1: each is a packet */
+	double most;	  /* packets, no more than are missing */
+};
+struct sl_case_full sl_case_full(const struct sl_case *c);
+/* "the kernel counts 291 receive-queue drops, each of 1 to 15 packets; 4359 packets are missing" */
+const char *sl_case_full_words(const struct sl_case *c, char *text, size_t bytes);
+
+/* How much the counters of the interface grew that tell of packets that it had no room for, or
+ * that were damaged; of the kernel's queues before sockets; 0: not by enough to explain a tenth of
+ * what is missing. These counters are of the whole host. */
+uint64_t sl_case_nic_missed(const struct sl_case *c);
+uint64_t sl_case_nic_errors(const struct sl_case *c);
+uint64_t sl_case_backlog_dropped(const struct sl_case *c);
+/* Packets that came and were turned away since they do not fit the plan. */
+uint64_t sl_case_refused(const struct sl_case *c);
+
+/* Packets that went missing between front ends and this host, as far as the numbers prove it. */
+struct sl_case_on_the_way {
+	double damaged;	       /* that arrived so */
+	double gone;	       /* that did not arrive; at least */
+	uint64_t quiet_frames; /* module-frames that were damaged while no queue here was full */
+};
+struct sl_case_on_the_way sl_case_on_the_way(const struct sl_case *c);
+
 /* Of the module-frames that came near the first loss, the share that found no room. */
 double sl_case_share_without_room(const struct sl_case *c);
 
@@ -129,9 +164,11 @@ double sl_case_rate(const struct sl_case *c);
 typedef bool sl_rule_fn(const struct sl_case *c, struct sl_finding *f);
 
 sl_rule_fn sl_rule_stopped_receiver, sl_rule_small_receive_buffer, sl_rule_starved_core,
-	sl_rule_busy_link_thread, sl_rule_nic_ring, sl_rule_kernel_backlog; /* host */
-sl_rule_fn sl_rule_wrong_mtu, sl_rule_congested_port, sl_rule_lossy_cable, sl_rule_late_front_end,
-	sl_rule_nothing_arrives, sl_rule_vanished_front_end, sl_rule_skipped,
+	sl_rule_busy_link_thread, sl_rule_overflowed_buffer, sl_rule_nic_ring,
+	sl_rule_kernel_backlog; /* host */
+sl_rule_fn sl_rule_wrong_mtu, sl_rule_congested_port, sl_rule_lossy_cable,
+	sl_rule_nothing_arrives; /* wire */
+sl_rule_fn sl_rule_late_front_end, sl_rule_vanished_front_end, sl_rule_skipped,
 	sl_rule_foreign_packets, sl_rule_spoilt_memory, sl_rule_wrong_record; /* path */
 sl_rule_fn sl_rule_overrun_policy, sl_rule_slow_sink_room, sl_rule_stopped_room,
 	sl_rule_starved_room, sl_rule_overwritten, sl_rule_unit_failed; /* room */
@@ -145,5 +182,36 @@ void sl_finding_advise(struct sl_finding *f, const char *format, ...)
 void sl_finding_command(struct sl_finding *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void sl_finding_prove(struct sl_finding *f, const char *name, double value, const char *unit);
+/* It explains no more module-frames than packets. */
+void sl_finding_packets(struct sl_finding *f, double packets);
+
+/* Why there is nothing to explain a run folder by, and what is known of it: never fails. */
+void sl_explain_remains(const char *folder, char *why, size_t why_bytes);
+
+/* ---- words and commands ---- */
+
+typedef bool sl_hurt_fn(const struct sl_case_module *m);
+
+/* Modules that are hurt: "module 3", "modules 1, 4", "all modules". */
+void sl_case_modules(const struct sl_case *c, sl_hurt_fn *is_hurt, char *text, size_t bytes);
+sl_hurt_fn sl_case_misses;
+uint64_t sl_case_missing_of(const struct sl_case_module *m);
+
+/* A path as a word of the shell; empty where it is too long. */
+void sl_shell_word(const char *path, char *text, size_t bytes);
+/* Fills in the words of the case. */
+void sl_case_words(struct sl_case *c, const struct sl_explain_texts *texts);
+/* Shows a count of each module, from the result or of the live session. */
+void sl_command_by_module(const struct sl_case *c, struct sl_finding *f, const char *count);
+/* Shows the warnings and errors of the run's log. */
+void sl_command_log(const struct sl_case *c, struct sl_finding *f);
+/* Shows the first packets of the flight record, or packets as they come. */
+void sl_command_packets(const struct sl_case *c, struct sl_finding *f);
+/* The experiment's file, as a word of the shell. */
+const char *sl_case_file(const struct sl_case *c);
+/* "any", which tcpdump takes, where it is not known. */
+const char *sl_case_interface(const struct sl_case *c);
+/* Data come from this host: there is no cable, and no NIC. */
+bool sl_case_is_loopback(const struct sl_case *c);
 
 #endif

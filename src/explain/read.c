@@ -47,6 +47,7 @@ static void read_column(const json_t *column, struct sl_case_module *m)
 
 	m->sent = sl_member(column, "sent");
 	m->skipped = sl_member(column, "skipped");
+	m->offered = sl_member(column, "offered");
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
 		m->outcome[o] = sl_member(outcomes, sl_outcome_name(o));
 	for (unsigned k = SL_CAUSE_NONE + 1; k < SL_CAUSES; k++)
@@ -72,9 +73,15 @@ static void read_ledger(struct sl_case *c, const json_t *ledger, const json_t *s
 		read_column(json_array_get(modules, m), &c->module[m]);
 		sl_member_text(source, "state", state, sizeof(state));
 		c->module[m].vanished |= !strcmp(state, "gone");
+		if (!c->module[m].offered)
+			c->module[m].offered = sl_member(source, "offered");
 		c->vanished += c->module[m].vanished;
 		c->modules = (unsigned)m + 1;
 	}
+	c->misuse = sl_member(ledger, "misuse");
+	/* The ledger of a run that goes on is open. */
+	c->is_unclosed = c->vanished ||
+			 (!c->is_live && json_is_false(json_object_get(ledger, "closed")));
 }
 
 /* ---- link, queues ---- */

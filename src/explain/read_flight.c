@@ -11,10 +11,18 @@ enum { SAMPLES_MOST = 1 << 14, SERIES_MOST = 1 << 13 };
 
 /* ---- facts ---- */
 
+static double share_of(const json_t *object, const char *key)
+{
+	double share = json_number_value(json_object_get(object, key));
+
+	return share > 0 && share <= 1 ? share : 0;
+}
+
 static void read_facts(struct sl_case *c, const json_t *facts)
 {
 	const json_t *link = json_object_get(facts, "link"), *ring = json_object_get(facts, "ring");
 	const json_t *cpus = json_object_get(facts, "cpus");
+	const json_t *frontend = json_object_get(facts, "frontend");
 
 	if (!c->link[0])
 		sl_member_text(link, "kind", c->link, sizeof(c->link));
@@ -39,6 +47,9 @@ static void read_facts(struct sl_case *c, const json_t *facts)
 	sl_member_text(ring, "align", c->align, sizeof(c->align));
 	c->late_timeout_us = sl_member(ring, "late_timeout_us");
 	c->late_frames = sl_member(ring, "late_frames");
+	c->inject_drop = share_of(frontend, "drop");
+	c->inject_corrupt = share_of(frontend, "corrupt");
+	c->inject_skip = share_of(frontend, "skip");
 	c->cpus_allowed = (int)(sl_member(cpus, "allowed") & 0xffff);
 	c->cpus_online = (int)(sl_member(cpus, "online") & 0xffff);
 }
@@ -169,7 +180,6 @@ int sl_case_read_flight(struct sl_case *c, const char *text, size_t bytes, char 
 		return -EINVAL;
 	}
 	c->has_flight = true;
-	c->pid = sl_member(c->flight, "pid");
 	c->first_loss_ns = sl_member(c->flight, "first_loss_ns");
 	if (!c->experiment[0])
 		sl_member_text(c->flight, "experiment", c->experiment, sizeof(c->experiment));

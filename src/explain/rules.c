@@ -10,12 +10,33 @@
 #include "explain/private.h"
 
 /* Losses that have one cause together. */
-enum group { PACKETS, LATE, ROOM, OVERWRITTEN, CONTENT, SINK, SLOW, UNIT, SOURCE, GROUPS };
+enum group {
+	/* Of packets, by where they went. */
+	SOCKET,
+	NIC,
+	BACKLOG,
+	PATH,
+	FOREIGN,
+	LATE,
+	ROOM,
+	OVERWRITTEN,
+	CONTENT,
+	SINK,
+	SLOW,
+	UNIT,
+	SOURCE,
+	SKIPPED,
+	GROUPS
+};
 
 static const char *const group_name[GROUPS] = {
-	[PACKETS] = "packets",	[LATE] = "late",       [ROOM] = "room",
-	[OVERWRITTEN] = "room", [CONTENT] = "content", [SINK] = "sink",
-	[SLOW] = "sink",	[UNIT] = "unit",       [SOURCE] = "source",
+	[SOCKET] = "socket",   [NIC] = "nic",
+	[BACKLOG] = "backlog", [PATH] = "path",
+	[FOREIGN] = "foreign", [LATE] = "late",
+	[ROOM] = "room",       [OVERWRITTEN] = "overwritten",
+	[CONTENT] = "content", [SINK] = "sink",
+	[SLOW] = "slow",       [UNIT] = "unit",
+	[SOURCE] = "source",   [SKIPPED] = "skipped",
 };
 
 static const struct {
@@ -23,18 +44,19 @@ static const struct {
 	enum group group;
 	sl_rule_fn *rule;
 } rules[] = {
-	{"stopped_receiver", PACKETS, sl_rule_stopped_receiver},
-	{"small_receive_buffer", PACKETS, sl_rule_small_receive_buffer},
-	{"starved_core", PACKETS, sl_rule_starved_core},
-	{"busy_link_thread", PACKETS, sl_rule_busy_link_thread},
-	{"nic_ring", PACKETS, sl_rule_nic_ring},
-	{"kernel_backlog", PACKETS, sl_rule_kernel_backlog},
-	{"wrong_mtu", PACKETS, sl_rule_wrong_mtu},
-	{"congested_port", PACKETS, sl_rule_congested_port},
-	{"late_front_end", PACKETS, sl_rule_late_front_end},
-	{"foreign_packets", PACKETS, sl_rule_foreign_packets},
-	{"nothing_arrives", PACKETS, sl_rule_nothing_arrives},
-	{"lossy_cable", PACKETS, sl_rule_lossy_cable},
+	{"stopped_receiver", SOCKET, sl_rule_stopped_receiver},
+	{"small_receive_buffer", SOCKET, sl_rule_small_receive_buffer},
+	{"starved_core", SOCKET, sl_rule_starved_core},
+	{"busy_link_thread", SOCKET, sl_rule_busy_link_thread},
+	{"overflowed_buffer", SOCKET, sl_rule_overflowed_buffer},
+	{"nic_ring", NIC, sl_rule_nic_ring},
+	{"kernel_backlog", BACKLOG, sl_rule_kernel_backlog},
+	{"wrong_mtu", PATH, sl_rule_wrong_mtu},
+	{"congested_port", PATH, sl_rule_congested_port},
+	{"late_front_end", LATE, sl_rule_late_front_end},
+	{"foreign_packets", FOREIGN, sl_rule_foreign_packets},
+	{"nothing_arrives", PATH, sl_rule_nothing_arrives},
+	{"lossy_cable", PATH, sl_rule_lossy_cable},
 	{"stopped_receiver", ROOM, sl_rule_stopped_room},
 	{"slow_disk", ROOM, sl_rule_slow_sink_room},
 	{"starved_core", ROOM, sl_rule_starved_room},
@@ -48,7 +70,7 @@ static const struct {
 	{"spoilt_memory", CONTENT, sl_rule_spoilt_memory},
 	{"wrong_record", CONTENT, sl_rule_wrong_record},
 	{"failed_unit", UNIT, sl_rule_unit_failed},
-	{"skipped_frames", SOURCE, sl_rule_skipped},
+	{"skipped_frames", SKIPPED, sl_rule_skipped},
 	{"vanished_front_end", SOURCE, sl_rule_vanished_front_end},
 };
 
@@ -57,6 +79,7 @@ const struct sl_cause_word sl_explain_causes[] = {
 	{"starved_core", "threads of the receiver waited too long for a cpu"},
 	{"stopped_receiver", "the process stood still: SIGSTOP, a debugger, a frozen cgroup"},
 	{"busy_link_thread", "one thread could not take all packets"},
+	{"overflowed_buffer", "a receive buffer overflowed, for none of these reasons"},
 	{"nic_ring", "the NIC's receive ring was full"},
 	{"kernel_backlog", "a cpu's queue between NIC and sockets was full"},
 	{"wrong_mtu", "long packets do not pass"},
@@ -121,16 +144,26 @@ void sl_finding_prove(struct sl_finding *f, const char *name, double value, cons
 	f->evidence++;
 }
 
+void sl_finding_packets(struct sl_finding *f, double packets)
+{
+	if (packets < (double)f->module_frames && packets >= 1)
+		f->module_frames = (uint64_t)packets;
+	f->at_most = true;
+}
+
 /* ---- what they find ---- */
 
 /* Module-frames with a cause of their own; those with the cause `partner` follow from others. */
 static uint64_t lost_in(const struct sl_case *c, enum group group)
 {
 	switch (group) {
-	case PACKETS:
+	case SOCKET:
+	case NIC:
+	case BACKLOG:
+	case PATH:
+	case FOREIGN:
+	case LATE: /* or what the ledger calls so: see its rule */
 		return sl_case_missing(c);
-	case LATE:
-		return c->cause[SL_CAUSE_LATE];
 	case ROOM:
 		return c->cause[SL_CAUSE_NO_SLOT] + c->cause[SL_CAUSE_OLDEST];
 	case OVERWRITTEN:
@@ -143,14 +176,23 @@ static uint64_t lost_in(const struct sl_case *c, enum group group)
 		return c->cause[SL_CAUSE_SLOW];
 	case UNIT:
 		return c->cause[SL_CAUSE_UNIT];
+	case SKIPPED:
+		return c->skipped;
 	default:
-		return c->skipped + (c->vanished ? c->cause[SL_CAUSE_PARTNER] : 0);
+		return c->cause[SL_CAUSE_PARTNER];
 	}
 }
 
 static double weight(const struct sl_finding *f)
 {
 	return f->score * (double)f->module_frames;
+}
+
+/* Rules with losses of their own, whatever the group has lost. */
+static bool is_of_its_own(const struct sl_case *c, sl_rule_fn *rule)
+{
+	return (rule == sl_rule_late_front_end && c->cause[SL_CAUSE_LATE]) ||
+	       (rule == sl_rule_vanished_front_end && c->vanished);
 }
 
 /* What explains most, best, is first; of one group, what fits best. */
@@ -170,10 +212,9 @@ static void apply_rules(const struct sl_case *c, struct sl_explanation *e)
 		struct sl_finding f = {.cause = rules[i].cause,
 				       .group = group_name[rules[i].group],
 				       .module_frames = lost_in(c, rules[i].group)};
-		bool late = rules[i].rule == sl_rule_late_front_end && lost_in(c, LATE);
 
-		if (e->findings == SL_FINDINGS || (!f.module_frames && !late) ||
-		    !rules[i].rule(c, &f))
+		if (e->findings == SL_FINDINGS ||
+		    (!f.module_frames && !is_of_its_own(c, rules[i].rule)) || !rules[i].rule(c, &f))
 			continue;
 		e->finding[e->findings++] = f;
 	}
@@ -192,6 +233,9 @@ static void list_what_was_looked_at(const struct sl_case *c, struct sl_explanati
 			at += (size_t)snprintf(text + at, bytes - at, " %s %llu",
 					       sl_cause_name((enum sl_cause)k),
 					       (unsigned long long)c->cause[k]);
+	if (c->misuse)
+		at += (size_t)snprintf(text + at, bytes - at, " outcomes written twice %llu",
+				       (unsigned long long)c->misuse);
 	at += (size_t)snprintf(text + at, bytes - at, "; packets turned away:");
 	for (unsigned d = 0; d < SL_DROPS && at + 40 < bytes; d++)
 		if (c->drop[d])
@@ -206,18 +250,35 @@ static void list_what_was_looked_at(const struct sl_case *c, struct sl_explanati
 					 "one)");
 }
 
-static int read_both(struct sl_case *c, const char *result, size_t result_bytes, const char *flight,
-		     size_t flight_bytes, char *why, size_t why_bytes)
+static int read_texts(struct sl_case *c, const struct sl_explain_texts *t, char *why,
+		      size_t why_bytes)
 {
-	int err = result ? sl_case_read(c, result, result_bytes, why, why_bytes) : 0;
+	int err = t->result ? sl_case_read(c, t->result, t->result_bytes, why, why_bytes) : 0;
 
-	if (!err && flight)
-		err = sl_case_read_flight(c, flight, flight_bytes, why, why_bytes);
+	if (!err && t->flight)
+		err = sl_case_read_flight(c, t->flight, t->flight_bytes, why, why_bytes);
+	if (!err)
+		sl_case_words(c, t);
 	return err;
 }
 
-int sl_explain(const char *result, size_t result_bytes, const char *flight, size_t flight_bytes,
-	       struct sl_explanation *e, char *why, size_t why_bytes)
+static void explain(const struct sl_case *c, struct sl_explanation *e)
+{
+	e->lost = sl_case_lost(c);
+	e->sent = c->sent + c->skipped;
+	e->has_result = c->has_result;
+	e->has_flight = c->has_flight;
+	e->is_live = c->is_live;
+	e->is_unclosed = c->is_unclosed;
+	if (!e->lost && !e->is_unclosed)
+		return;
+	apply_rules(c, e);
+	if (!e->findings)
+		list_what_was_looked_at(c, e);
+}
+
+int sl_explain(const struct sl_explain_texts *texts, struct sl_explanation *e, char *why,
+	       size_t why_bytes)
 {
 	struct sl_case *c = calloc(1, sizeof(*c));
 	int err;
@@ -228,18 +289,9 @@ int sl_explain(const char *result, size_t result_bytes, const char *flight, size
 		return -ENOMEM;
 	}
 	c->unit_busy = -1;
-	err = read_both(c, result, result_bytes, flight, flight_bytes, why, why_bytes);
-	if (!err) {
-		e->lost = sl_case_lost(c);
-		e->sent = c->sent + c->skipped;
-		e->has_result = c->has_result;
-		e->has_flight = c->has_flight;
-		e->is_live = c->is_live;
-		if (e->lost)
-			apply_rules(c, e);
-		if (e->lost && !e->findings)
-			list_what_was_looked_at(c, e);
-	}
+	err = read_texts(c, texts, why, why_bytes);
+	if (!err)
+		explain(c, e);
 	sl_case_free(c);
 	free(c);
 	return err;

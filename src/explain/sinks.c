@@ -67,15 +67,16 @@ static bool tell_failed(const struct sl_case *c, struct sl_finding *f, int error
 bool sl_rule_full_disk(const struct sl_case *c, struct sl_finding *f)
 {
 	double space = least_space(c);
-	char folder[512];
+	char folder[512], word[1024];
 
 	if (!tell_failed(c, f, ENOSPC, "The disk is full"))
 		return false;
 	sl_finding_advise(
 		f, "Make room there, or write elsewhere; before a run, sluice run says whether "
 		   "it fits.");
-	sl_finding_command(f, "df -h %s",
-			   folder_of(failed_with(c, ENOSPC), folder, sizeof(folder)));
+	sl_shell_word(folder_of(failed_with(c, ENOSPC), folder, sizeof(folder)), word,
+		      sizeof(word));
+	sl_finding_command(f, "df -h %s", word);
 	if (space >= 0)
 		sl_finding_prove(f, "least_free_space", space, "bytes");
 	return true;
@@ -119,6 +120,7 @@ bool sl_rule_failed_sink(const struct sl_case *c, struct sl_finding *f)
 		sl_finding_prove(f, "module_frames_unwritten", (double)c->cause[SL_CAUSE_SINK], "");
 	}
 	sl_finding_advise(f, "The log has the first error of the sink.");
+	sl_command_log(c, f);
 	return true;
 }
 

@@ -28,6 +28,9 @@ struct sl_flight_facts {
 	uint32_t late_frames;
 	uint64_t late_timeout_us;
 	double frame_rate_Hz; /* 0: as fast as it goes */
+	/* What the experiment asks an emulated front end to do wrong: shares of packets, of
+	 * packets, of blocks. */
+	double inject_drop, inject_corrupt, inject_skip;
 	int cpus_allowed, cpus_online;
 };
 

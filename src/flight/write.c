@@ -138,13 +138,15 @@ static json_t *link_json(const struct sl_flight_facts *f)
 
 static json_t *facts_json(const struct sl_flight_facts *f)
 {
-	return json_pack("{s:o, s:{s:o, s:o, s:o, s:o, s:o, s:o}, s:o, s:{s:i, s:i}}", "link",
-			 link_json(f), "ring", "slots", number(f->slots), "overrun",
+	return json_pack("{s:o, s:{s:o, s:o, s:o, s:o, s:o, s:o}, s:o, s:{s:i, s:i}, s:{s:f, s:f, "
+			 "s:f}}",
+			 "link", link_json(f), "ring", "slots", number(f->slots), "overrun",
 			 text_or_null(f->overrun), "incomplete", text_or_null(f->incomplete),
 			 "align", text_or_null(f->align), "late_frames", number(f->late_frames),
 			 "late_timeout_us", number(f->late_timeout_us), "frame_rate_Hz",
 			 f->frame_rate_Hz > 0 ? json_real(f->frame_rate_Hz) : json_null(), "cpus",
-			 "allowed", f->cpus_allowed, "online", f->cpus_online);
+			 "allowed", f->cpus_allowed, "online", f->cpus_online, "frontend", "drop",
+			 f->inject_drop, "corrupt", f->inject_corrupt, "skip", f->inject_skip);
 }
 
 static json_t *disks_json(const struct sl_flight_record *r)

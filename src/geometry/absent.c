@@ -5,10 +5,10 @@
 #include "geometry/mask.h"
 #include "geometry/nxmx.h"
 
-int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_image *image)
+int sl_mask_read_hdf5(const char *path, const char *dataset, const char *who,
+		      struct sl_mask_image *image)
 {
-	sl_error("geometry.mask: '%s' is HDF5: libhdf5-dev was not found when this was built",
-		 path);
+	sl_error("%s: '%s' is HDF5: libhdf5-dev was not found when this was built", who, path);
 	return -ENOTSUP;
 }
 

@@ -41,7 +41,7 @@ int sl_mask_allocate(struct sl_mask_image *image, uint32_t size, size_t bytes,
 			 (unsigned long long)count, size, bytes);
 		return -EINVAL;
 	}
-	image->pixel = malloc(count);
+	image->pixel = malloc(count * sizeof(*image->pixel));
 	if (!image->pixel)
 		snprintf(why, SL_MASK_WHY, "no memory for it");
 	return image->pixel ? 0 : -ENOMEM;
@@ -74,16 +74,14 @@ int sl_mask_parse(const uint8_t *data, size_t bytes, struct sl_mask_image *image
 		count *= image->dim[i];
 	for (uint64_t i = 0; i < count && !err; i++)
 		if (image->pixel[i] == SL_MASK_NAN) {
-			snprintf(why, SL_MASK_WHY,
-				 "number %llu is NaN: a mask has numbers, of which 0 is a good "
-				 "pixel",
+			snprintf(why, SL_MASK_WHY, "number %llu is NaN: every pixel has a number",
 				 (unsigned long long)i);
 			err = -EINVAL;
 		}
 	return err;
 }
 
-static int load(const char *path, uint8_t **data, size_t *bytes)
+static int load(const char *path, const char *who, uint8_t **data, size_t *bytes)
 {
 	FILE *file = fopen(path, "rb");
 	struct stat st;
@@ -100,11 +98,11 @@ static int load(const char *path, uint8_t **data, size_t *bytes)
 	if (file)
 		fclose(file);
 	if (err)
-		sl_error("geometry.mask: cannot read '%s': %s", path, strerror(-err));
+		sl_error("%s: cannot read '%s': %s", who, path, strerror(-err));
 	return err;
 }
 
-static int read_image(const char *text, struct sl_mask_image *image)
+static int read_image(const char *text, const char *who, struct sl_mask_image *image)
 {
 	char path[PATH_BYTES], why[SL_MASK_WHY];
 	uint8_t *data = NULL;
@@ -114,12 +112,13 @@ static int read_image(const char *text, struct sl_mask_image *image)
 	sl_mask_path(text, path, sizeof(path));
 	if (sl_field_is_hdf5(path))
 		return sl_mask_read_hdf5(
-			path, strlen(path) < strlen(text) ? text + strlen(path) + 1 : NULL, image);
-	err = load(path, &data, &bytes);
+			path, strlen(path) < strlen(text) ? text + strlen(path) + 1 : NULL, who,
+			image);
+	err = load(path, who, &data, &bytes);
 	if (!err) {
 		err = sl_mask_parse(data, bytes, image, why);
 		if (err)
-			sl_error("geometry.mask: '%s': %s", path, why);
+			sl_error("%s: '%s': %s", who, path, why);
 	}
 	free(data);
 	return err;
@@ -138,55 +137,91 @@ static bool is_shape(const struct sl_mask_image *image, uint64_t modules, uint64
 	       image->dim[skip + 1] == columns && (!modules || skip);
 }
 
-static void from_image(const struct sl_geometry *g, const uint8_t *pixel, uint8_t *mask)
+/* What is to be done with a number of the file. */
+typedef void put_number(void *to, uint64_t pixel, uint32_t number);
+
+static void put_mask(void *to, uint64_t pixel, uint32_t number)
+{
+	((uint8_t *)to)[pixel] |= number != 0;
+}
+
+static void put_label(void *to, uint64_t pixel, uint32_t number)
+{
+	((uint32_t *)to)[pixel] = number;
+}
+
+static void from_image(const struct sl_geometry *g, const uint32_t *number, put_number *put,
+		       void *to)
 {
 	uint64_t pixels = sl_geometry_pixels(g);
 
 	for (uint64_t i = 0; i < (uint64_t)g->layout.rows * g->layout.columns; i++) {
 		uint32_t raw;
-		int module = pixel[i] ? sl_layout_find(g, (int64_t)(i / g->layout.columns),
-						       (int64_t)(i % g->layout.columns), &raw)
-				      : -1;
+		int module = number[i] ? sl_layout_find(g, (int64_t)(i / g->layout.columns),
+							(int64_t)(i % g->layout.columns), &raw)
+				       : -1;
 
 		if (module >= 0)
-			mask[(uint64_t)module * pixels + raw] = 1;
+			put(to, (uint64_t)module * pixels + raw, number[i]);
 	}
 }
 
-static int place(const char *text, const struct sl_geometry *g, const struct sl_mask_image *image,
-		 uint8_t *mask)
+static int place(const char *text, const char *who, const struct sl_geometry *g,
+		 const struct sl_mask_image *image, put_number *put, void *to)
 {
 	uint64_t pixels = g->modules * sl_geometry_pixels(g),
 		 stack = (uint64_t)g->modules * g->rows;
 	char shape[80];
 
 	if (is_shape(image, 0, g->layout.rows, g->layout.columns)) {
-		from_image(g, image->pixel, mask);
+		from_image(g, image->pixel, put, to);
 		return 0;
 	}
 	if (is_shape(image, 0, stack, g->columns) ||
 	    is_shape(image, g->modules, g->rows, g->columns)) {
 		for (uint64_t i = 0; i < pixels; i++)
-			mask[i] |= image->pixel[i] != 0;
+			put(to, i, image->pixel[i]);
 		return 0;
 	}
 	snprintf(shape, sizeof(shape), image->rank == 3 ? "%llu x %llu x %llu" : "%llu x %llu",
 		 (unsigned long long)image->dim[0], (unsigned long long)image->dim[1],
 		 (unsigned long long)image->dim[2]);
-	sl_error("geometry.mask: '%s' is %s; the detector is %u x %u assembled, %llu x %u with "
-		 "modules one below the other, or %u x %u x %u",
-		 text, shape, g->layout.rows, g->layout.columns, (unsigned long long)stack,
+	sl_error("%s: '%s' is %s; the detector is %u x %u assembled, %llu x %u with modules one "
+		 "below the other, or %u x %u x %u",
+		 who, text, shape, g->layout.rows, g->layout.columns, (unsigned long long)stack,
 		 g->columns, g->modules, g->rows, g->columns);
 	return -EINVAL;
 }
 
 int sl_mask_read(const char *text, const struct sl_geometry *geometry, uint8_t *mask)
 {
+	static const char who[] = "geometry.mask";
 	struct sl_mask_image image = {.rank = 0};
-	int err = read_image(text, &image);
+	int err = read_image(text, who, &image);
 
 	if (!err)
-		err = place(text, geometry, &image, mask);
+		err = place(text, who, geometry, &image, put_mask, mask);
 	free(image.pixel);
+	return err;
+}
+
+int sl_labels_read(const char *text, const char *who, const struct sl_geometry *geometry,
+		   uint32_t *label)
+{
+	uint64_t pixels = geometry->modules * sl_geometry_pixels(geometry);
+	struct sl_mask_image image = {.rank = 0};
+	int err = read_image(text, who, &image);
+
+	memset(label, 0, pixels * sizeof(*label));
+	if (!err)
+		err = place(text, who, geometry, &image, put_label, label);
+	free(image.pixel);
+	for (uint64_t i = 0; i < pixels && !err; i++)
+		if (label[i] > SL_LABEL_MOST) {
+			sl_error("%s: '%s': the number of a pixel is no label: labels are whole "
+				 "numbers up to %d, and 0 where a pixel is in no region",
+				 who, text, SL_LABEL_MOST);
+			err = -EINVAL;
+		}
 	return err;
 }

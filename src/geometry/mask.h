@@ -1,4 +1,4 @@
-/* mask.h - which pixels are not to be used, out of a file.
+/* mask.h - which pixels are not to be used, or in which region they are, out of a file.
  *
  * Model:     numbers, of which 0 is a good pixel: HDF5 (any dataset that could be an image; the
  *            only one of the file, or FILE:/DATASET), npy of numpy, TIFF and EDF as fabio writes
@@ -17,6 +17,11 @@
 /* Sets mask [module][pixel] where the file does; g: with its layout resolved. */
 int sl_mask_read(const char *text, const struct sl_geometry *geometry, uint8_t *mask);
 
+/* Numbers of regions, label [module][pixel]: whole numbers, 0 where a pixel has none. The same
+ * kinds of files and shapes. `who`: the option, for messages. */
+int sl_labels_read(const char *text, const char *who, const struct sl_geometry *geometry,
+		   uint32_t *label);
+
 /* The file that such a text names: FILE of FILE:/DATASET. */
 void sl_mask_path(const char *text, char *path, size_t bytes);
 
@@ -27,7 +32,7 @@ enum { SL_MASK_WHY = 160 };
 struct sl_mask_image {
 	uint32_t rank; /* 2 or 3 */
 	uint64_t dim[3];
-	uint8_t *pixel; /* [dim...]; not 0: masked */
+	uint32_t *pixel; /* [dim...]: numbers; not 0: masked */
 };
 
 /* Bytes of a whole file. -EINVAL, with a reason. */
@@ -43,40 +48,24 @@ int sl_mask_parse(const uint8_t *data, size_t bytes, struct sl_mask_image *image
 		  char why[SL_MASK_WHY]);
 
 /* dataset NULL: the only one. Errors are logged. */
-int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_image *image);
+int sl_mask_read_hdf5(const char *path, const char *dataset, const char *who,
+		      struct sl_mask_image *image);
 
-/* How the numbers of a file are written. */
+/* How the numbers of a file are written: integers or floats of 1, 2, 4 or 8 bytes. */
 struct sl_mask_numbers {
 	uint32_t size; /* bytes */
-	bool real, big_endian;
+	bool real, big_endian, has_sign;
 };
-static inline bool sl_mask_is_set(const struct sl_mask_numbers *numbers, const uint8_t *at)
-{
-	uint32_t sign = numbers->big_endian ? 0 : numbers->size - 1;
-	uint8_t any = 0;
 
-	/* Minus zero is zero. */
-	for (uint32_t i = 0; i < numbers->size; i++)
-		any |= numbers->real && i == sign ? at[i] & 0x7f : at[i];
-	return any;
-}
+/* In an image while it is read. NaN: sl_mask_parse() refuses images that have it. OTHER: a number
+ * that is not 0 and no label: negative, with a fraction, or above SL_LABEL_MOST. */
+enum { SL_LABEL_MOST = INT32_MAX };
+#define SL_MASK_OTHER (UINT32_MAX - 1)
+#define SL_MASK_NAN   UINT32_MAX
 
-/* The exponent has all bits set, and the fraction any. */
-static inline bool sl_mask_is_nan(const struct sl_mask_numbers *numbers, const uint8_t *at)
-{
-	uint64_t bits = 0, exponent = numbers->size == 8   ? UINT64_C(0x7ff) << 52
-				      : numbers->size == 4 ? UINT64_C(0xff) << 23
-							   : UINT64_C(0x1f) << 10;
-
-	if (!numbers->real || numbers->size > 8)
-		return false;
-	for (uint32_t i = 0; i < numbers->size; i++)
-		bits |= (uint64_t)at[numbers->big_endian ? numbers->size - 1 - i : i] << (8 * i);
-	return (bits & exponent) == exponent && bits & (exponent ^ (exponent - 1)) >> 1;
-}
-
-/* In an image while it is read: no number. sl_mask_parse() refuses images that have it. */
-enum { SL_MASK_NAN = 2 };
+/* The number that is written there: 0, a label, or one of the two above. */
+uint32_t sl_mask_number(const struct sl_mask_numbers *numbers, const uint8_t *at);
+uint32_t sl_mask_number_of(double number);
 
 /* -EINVAL, with a reason: no image, too large, or `bytes` are too few. */
 int sl_mask_allocate(struct sl_mask_image *image, uint32_t size, size_t bytes,

@@ -15,16 +15,11 @@ static int refuse(char why[SL_MASK_WHY], const char *text)
 	return -EINVAL;
 }
 
-static uint8_t value_of(const struct sl_mask_numbers *numbers, const uint8_t *at)
-{
-	return sl_mask_is_nan(numbers, at) ? SL_MASK_NAN : sl_mask_is_set(numbers, at);
-}
-
 static void fill(const struct sl_mask_numbers *numbers, const uint8_t *at, uint64_t count,
-		 uint8_t *out)
+		 uint32_t *out)
 {
 	for (uint64_t i = 0; i < count; i++)
-		out[i] = value_of(numbers, at + i * numbers->size);
+		out[i] = sl_mask_number(numbers, at + i * numbers->size);
 }
 
 static uint64_t count_of(const struct sl_mask_image *image)
@@ -58,7 +53,8 @@ static int npy_numbers(const char *header, struct sl_mask_numbers *numbers)
 
 	if (!at || !strchr("<>|=", *at) || !strchr("biuf", at[1]) || !at[1])
 		return -EINVAL;
-	*numbers = (struct sl_mask_numbers){.big_endian = *at == '>', .real = at[1] == 'f'};
+	*numbers = (struct sl_mask_numbers){
+		.big_endian = *at == '>', .real = at[1] == 'f', .has_sign = at[1] == 'i'};
 	numbers->size = (uint32_t)strtoul(at + 2, &end, 10);
 	return numbers->size == 1 || numbers->size == 2 || numbers->size == 4 || numbers->size == 8
 		       ? 0
@@ -97,7 +93,7 @@ static void fill_fortran(const struct sl_mask_numbers *n, const uint8_t *at,
 
 		for (uint32_t k = 0; k < image->rank; k++)
 			to = to * dim[k] + index[k];
-		image->pixel[to] = value_of(n, at + i * n->size);
+		image->pixel[to] = sl_mask_number(n, at + i * n->size);
 		for (uint32_t k = 0; k < image->rank && ++index[k] == dim[k]; k++)
 			index[k] = 0;
 	}
@@ -245,7 +241,8 @@ int sl_mask_parse_tiff(const uint8_t *data, size_t bytes, struct sl_mask_image *
 	if (t.samples != 1 || (t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64))
 		return refuse(why, "its pixels must be one number of 8, 16, 32 or 64 bits");
 	t.rows_per_strip = t.rows_per_strip ? t.rows_per_strip : t.height;
-	numbers = (struct sl_mask_numbers){(uint32_t)t.bits / 8, t.format == 3, t.big_endian};
+	numbers = (struct sl_mask_numbers){(uint32_t)t.bits / 8, t.format == 3, t.big_endian,
+					   t.format == 2};
 	*image = (struct sl_mask_image){.rank = 2, .dim = {t.height, t.width}};
 	err = sl_mask_allocate(image, numbers.size, bytes, why);
 	return err ? err : tiff_strips(&t, &numbers, image, why);
@@ -313,6 +310,7 @@ static int edf_numbers(const char *header, struct sl_mask_numbers *n, char why[S
 		if (!strcasecmp(value, types[i].name)) {
 			n->size = types[i].size;
 			n->real = types[i].real;
+			n->has_sign = types[i].name[0] == 'S';
 			return 0;
 		}
 	snprintf(why, SL_MASK_WHY, "its DataType '%.40s' is not known", value);

@@ -9,7 +9,7 @@
 #include "hdf5/images.h"
 
 /* The only dataset that could be an image. */
-static int find(const char *path, char *name, size_t bytes)
+static int find(const char *path, const char *who, char *name, size_t bytes)
 {
 	char names[2][SL_H5_NAME];
 	unsigned found = 0;
@@ -18,7 +18,7 @@ static int find(const char *path, char *name, size_t bytes)
 	if (err)
 		return err;
 	if (found != 1) {
-		sl_error("geometry.mask: '%s' has %s that could be a mask%s", path,
+		sl_error("%s: '%s' has %s that could be an image%s", who, path,
 			 found ? "several datasets" : "no dataset",
 			 found ? "; name one, as in FILE:/mask" : "");
 		return -EINVAL;
@@ -27,20 +27,21 @@ static int find(const char *path, char *name, size_t bytes)
 	return 0;
 }
 
-static int look(const char *path, const char *name, struct sl_h5_shape *shape)
+static int look(const char *path, const char *who, const char *name, struct sl_h5_shape *shape)
 {
 	struct sl_h5_images *images;
 	int err = sl_h5_images_open(path, name, &images, shape);
 
 	if (err == -ENOENT)
-		sl_error("geometry.mask: '%s' has no dataset '%s'", path, name);
+		sl_error("%s: '%s' has no dataset '%s'", who, path, name);
 	if (err)
 		return err;
 	sl_h5_images_close(images);
 	return 0;
 }
 
-static int read_numbers(const char *path, const char *name, struct sl_mask_image *image)
+static int read_numbers(const char *path, const char *who, const char *name,
+			struct sl_mask_image *image)
 {
 	size_t count = 1;
 	struct sl_h5 *file;
@@ -51,7 +52,7 @@ static int read_numbers(const char *path, const char *name, struct sl_mask_image
 		count *= image->dim[i];
 	numbers = malloc(count * sizeof(*numbers)); /* bounded by sl_mask_allocate() */
 	if (!numbers) {
-		sl_error("geometry.mask: '%s': no memory for %zu pixels", path, count);
+		sl_error("%s: '%s': no memory for %zu pixels", who, path, count);
 		return -ENOMEM;
 	}
 	err = sl_h5_open(path, &file);
@@ -60,10 +61,9 @@ static int read_numbers(const char *path, const char *name, struct sl_mask_image
 		sl_h5_close(file);
 	}
 	for (size_t i = 0; i < count && !err; i++) {
-		image->pixel[i] = numbers[i] != 0;
+		image->pixel[i] = sl_mask_number_of(numbers[i]);
 		if (isnan(numbers[i])) {
-			sl_error("geometry.mask: '%s': %s: number %zu is NaN: a mask has numbers, "
-				 "of which 0 is a good pixel",
+			sl_error("%s: '%s': %s: number %zu is NaN: every pixel has a number", who,
 				 path, name, i);
 			err = -EINVAL;
 		}
@@ -72,7 +72,8 @@ static int read_numbers(const char *path, const char *name, struct sl_mask_image
 	return err;
 }
 
-int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_image *image)
+int sl_mask_read_hdf5(const char *path, const char *dataset, const char *who,
+		      struct sl_mask_image *image)
 {
 	char name[SL_H5_NAME], why[SL_MASK_WHY];
 	struct sl_h5_shape shape;
@@ -81,9 +82,9 @@ int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_imag
 	if (dataset)
 		snprintf(name, sizeof(name), "%s", dataset);
 	else
-		err = find(path, name, sizeof(name));
+		err = find(path, who, name, sizeof(name));
 	if (!err)
-		err = look(path, name, &shape);
+		err = look(path, who, name, &shape);
 	if (err)
 		return err;
 	*image = (struct sl_mask_image){.rank = shape.rank};
@@ -91,6 +92,6 @@ int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_imag
 		image->dim[i] = shape.dim[i];
 	err = sl_mask_allocate(image, 1, SIZE_MAX, why);
 	if (err)
-		sl_error("geometry.mask: '%s': %s: %s", path, name, why);
-	return err ? err : read_numbers(path, name, image);
+		sl_error("%s: '%s': %s: %s", who, path, name, why);
+	return err ? err : read_numbers(path, who, name, image);
 }

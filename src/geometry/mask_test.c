@@ -174,8 +174,8 @@ static void edf_by_hand(void **state)
 	assert_true(masked(mask) == 1 && mask[13]);
 }
 
-/* A float of every kind of file: NaN is no mask. */
-static void nan_is_refused(void **state)
+/* A float of every kind of file: NaN is no mask, and no label. */
+static void nan_is_found(void **state)
 {
 	static const struct sl_mask_numbers kinds[] = {{2, true, false},
 						       {4, true, false},
@@ -190,16 +190,78 @@ static void nan_is_refused(void **state)
 	const struct sl_mask_numbers whole = {4, false, false};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		assert_true(sl_mask_is_nan(&kinds[i], nan[i]));
-	assert_false(sl_mask_is_nan(&kinds[1], infinite));
-	assert_false(sl_mask_is_nan(&kinds[1], one));
-	assert_false(sl_mask_is_nan(&whole, f32));
+		assert_int_equal(sl_mask_number(&kinds[i], nan[i]), SL_MASK_NAN);
+	assert_int_equal(sl_mask_number(&kinds[1], infinite), SL_MASK_OTHER);
+	assert_int_equal(sl_mask_number(&kinds[1], one), 1);
+	assert_int_equal(sl_mask_number(&whole, f32), 0x7fc00000);
+}
+
+static void numbers_are_labels_or_are_not(void **state)
+{
+	static const uint8_t half[] = {0, 0x56}, tiny[] = {1, 0}, minus_zero[] = {0, 0x80};
+	static const uint8_t minus_one[] = {0xff, 0xff, 0xff, 0xff},
+			     third[] = {0xab, 0xaa, 0xaa, 0x3e};
+	static const uint8_t big[] = {0x12, 0x34}, long_one[] = {0, 0, 0, 0, 1, 0, 0, 0};
+	const struct sl_mask_numbers f16 = {2, true}, f32 = {4, true}, u16_big = {2, false, true};
+	const struct sl_mask_numbers i32 = {4, false, false, true}, u32 = {4}, u64 = {8};
+
+	assert_int_equal(sl_mask_number(&f16, half), 96);
+	assert_int_equal(sl_mask_number(&f16, tiny), SL_MASK_OTHER);
+	assert_int_equal(sl_mask_number(&f16, minus_zero), 0);
+	assert_int_equal(sl_mask_number(&f32, third), SL_MASK_OTHER);
+	assert_int_equal(sl_mask_number(&u16_big, big), 0x1234);
+	assert_int_equal(sl_mask_number(&i32, minus_one), SL_MASK_OTHER);
+	assert_int_equal(sl_mask_number(&u32, minus_one), SL_MASK_OTHER);
+	assert_int_equal(sl_mask_number(&u64, long_one), SL_MASK_OTHER);
+}
+
+static int read_labels(const uint8_t *data, size_t bytes, uint32_t *label)
+{
+	char path[] = "/tmp/sluice-test-XXXXXX";
+	int fd = mkstemp(path), err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, bytes), bytes);
+	close(fd);
+	err = sl_labels_read(path, "correlate.labels", &two, label);
+	unlink(path);
+	return err;
+}
+
+static void labels_keep_their_numbers(void **state)
+{
+	uint32_t label[48], sum = 0;
+	uint8_t data[4096];
+	const char *text;
+	size_t n;
+
+	n = make_npy(data, "{'descr': '<i2', 'fortran_order': False, 'shape': (8, 6), }", 96,
+		     2 * (5 * 6 + 2) + 1);
+	assert_int_equal(read_labels(data, n, label), 0);
+	for (int i = 0; i < 48; i++)
+		sum += label[i];
+	assert_true(sum == 256 && label[24 + 6 + 2] == 256);
+	data[n - 1] = 0x80; /* of the last pixel, the sign */
+	capture_begin();
+	assert_int_equal(read_labels(data, n, label), -EINVAL);
+	text = capture_end();
+	assert_non_null(strstr(text, "correlate.labels"));
+	assert_non_null(strstr(text, "is no label"));
+	n = make_npy(data, "{'descr': '<f8', 'fortran_order': False, 'shape': (14, 8), }", 896, 9);
+	data[n - 896 + 9] = 0;
+	for (int i = 0; i < 112; i++) /* 3, everywhere */
+		memcpy(data + n - 896 + i * 8, (const uint8_t[]){0, 0, 0, 0, 0, 0, 8, 0x40}, 8);
+	assert_int_equal(read_labels(data, n, label), 0);
+	for (int i = 0; i < 48; i++)
+		assert_int_equal(label[i], 3);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nan_is_refused),
+		cmocka_unit_test(nan_is_found),
+		cmocka_unit_test(numbers_are_labels_or_are_not),
+		cmocka_unit_test(labels_keep_their_numbers),
 		cmocka_unit_test(npy_of_every_shape),
 		cmocka_unit_test(what_is_no_mask_is_refused),
 		cmocka_unit_test(a_compressed_file_is_named_as_such),

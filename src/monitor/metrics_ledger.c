@@ -224,7 +224,7 @@ const struct sl_metric_family sl_metric_ledger_families[] = {
 	{"sluice_link_dropped_total",
 	 COUNTER,
 	 "reason",
-	 "Packets that were not placed",
+	 "Packets that were not placed; full: receive-queue drops, each a packet or a batch",
 	 write_drops,
 	 {"link", "dropped"}},
 	{NULL},

@@ -175,7 +175,11 @@ static void drops(FILE *out, const struct sl_status *s)
 	for (unsigned d = 0; d < SL_DROPS; d++) {
 		if (!s->dropped[d])
 			continue;
-		fprintf(out, "%s%s %llu", lead, sl_drop_name(d), (unsigned long long)s->dropped[d]);
+		fprintf(out, "%s%s %llu%s", lead, sl_drop_name(d),
+			(unsigned long long)s->dropped[d],
+			/* The kernel's count: of batches (GSO, GRO), not of packets. */
+			d == SL_DROP_FULL ? " (receive-queue drops; each may be a batch of packets)"
+					  : "");
 		lead = ", ";
 	}
 	if (lead[0] == ',')

@@ -382,6 +382,18 @@ static int close_sinks(struct sl_receiver *r, const struct sl_status *status)
 	return first;
 }
 
+/* All batches are back, and no worker is at work. */
+static void conclude_stages(struct sl_receiver *r)
+{
+	struct sl_chain *chain = &r->build.chain;
+
+	if (r->experiment->unit->settle)
+		r->experiment->unit->settle(r->experiment->unit_state);
+	for (unsigned s = 0; s < chain->stages; s++)
+		if (chain->stage[s].ops->conclude)
+			chain->stage[s].ops->conclude(chain->stage[s].state);
+}
+
 int sl_receiver_finish(struct sl_receiver *r)
 {
 	int err;
@@ -390,6 +402,7 @@ int sl_receiver_finish(struct sl_receiver *r)
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
 	sl_receiver_status(r, &r->at_end);
+	conclude_stages(r);
 	err = close_sinks(r, &r->at_end);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	sl_outcomes_end(r);

@@ -9,7 +9,7 @@
 
 #define JSON "application/json"
 
-enum { WHY = 600 };
+enum { WHY = 2000 };
 
 /* Consumes the list; NULL: no memory. */
 static json_t *json_of(struct sl_explanation *list, size_t n)

@@ -145,6 +145,9 @@ static void describe(struct sl_session *s, struct sl_flight_facts *f)
 	snprintf(f->experiment, sizeof(f->experiment), "%s", s->name);
 	snprintf(f->transfer, sizeof(f->transfer), "%s", e->transfer);
 	f->run = s->folder.number;
+	f->inject_drop = e->faults.drop;
+	f->inject_corrupt = e->faults.corrupt;
+	f->inject_skip = e->faults.skip;
 	snprintf(f->link, sizeof(f->link), "%s", e->link->name);
 	snprintf(f->listen, sizeof(f->listen), "%s", link.listen);
 	f->credits = link.credits;

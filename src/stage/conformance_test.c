@@ -8,14 +8,15 @@
 #include "lib/stage_rig.h"
 #include "lib/tracks_oracle.h"
 
-extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_integrate, sl_stage_peaks,
-	sl_stage_prescale, sl_stage_python, sl_stage_reduce, sl_stage_rings, sl_stage_sparse,
-	sl_stage_spots, sl_stage_tracks, sl_stage_veto;
+extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_correlate,
+	sl_stage_integrate, sl_stage_peaks, sl_stage_prescale, sl_stage_python, sl_stage_reduce,
+	sl_stage_rings, sl_stage_sparse, sl_stage_spots, sl_stage_tracks, sl_stage_veto;
 
 static const struct sl_stage *const stages[] = {
-	&sl_stage_copy,	    &sl_stage_correct, &sl_stage_integrate, &sl_stage_peaks,
-	&sl_stage_prescale, &sl_stage_python,  &sl_stage_reduce,    &sl_stage_rings,
-	&sl_stage_sparse,   &sl_stage_spots,   &sl_stage_tracks,    &sl_stage_veto};
+	&sl_stage_copy,	 &sl_stage_correct,  &sl_stage_correlate, &sl_stage_integrate,
+	&sl_stage_peaks, &sl_stage_prescale, &sl_stage_python,	  &sl_stage_reduce,
+	&sl_stage_rings, &sl_stage_sparse,   &sl_stage_spots,	  &sl_stage_tracks,
+	&sl_stage_veto};
 
 enum { FRAMES = 24 };
 
@@ -47,6 +48,13 @@ static void init(struct rig *rig, const struct sl_stage *ops, enum sl_dtype dtyp
 	if (ops == &sl_stage_reduce && windows) {
 		rig_set(rig, "bin", "2");
 		rig_set(rig, "window", "5");
+	}
+	if (ops == &sl_stage_correlate) {
+		rig_set(rig, "regions", "rings");
+		rig_set(rig, "rings", "7");
+		rig_set(rig, "levels", "3");
+		rig_set(rig, "channels", "8");
+		rig_set(rig, "every", "3");
 	}
 	if (ops == &sl_stage_python) {
 		rig_set(rig, "script", SL_TEST_DATA "/python/sum.py");
@@ -136,6 +144,7 @@ static void make_frames(const struct sl_stage *ops, struct rig_frame *frames, en
 {
 	for (int f = 0; f < FRAMES; f++) {
 		rig_frame_init(&frames[f], f * 7 % 11 < 4);
+		frames[f].frame.number = (uint64_t)f;
 		fill_input(ops, dtype, frames[f].in, (uint64_t)f + 1);
 	}
 }

@@ -578,7 +578,7 @@ def check_explain(out, installed):
         right = not done.returncode and shape(done.stdout).startswith(shape(shown))
         out.case(case, [] if right else [done.stdout + done.stderr, "is not", shown])
     read = installed.python(extract.blocks(page, "python")[0])
-    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* packets  \d+ ns$", read.stdout, re.M)
+    out.case("why-did-i-lose-frames.md: its Python", [] if re.search(r"^ *\S+ s  [1-9]\d* drops  \d+ ns$", read.stdout, re.M)
              else [read.stdout + read.stderr])
     listed = {line.split()[0] for line in run(SLUICE, "explain", "--list").stdout.splitlines()}
     out.case("why-did-i-lose-frames.md names every cause", sorted(cause for cause in listed if f"`{cause}`" not in page) or
@@ -588,12 +588,13 @@ def check_explain(out, installed):
 # ---- every command of a page ----
 
 PAGES = ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts",
-         "prometheus", "lima", "bluesky", "why-did-i-lose-frames", "detector-side", "serve", "script-it")
+         "prometheus", "lima", "xpcs", "bluesky", "why-did-i-lose-frames", "detector-side", "serve", "script-it")
 # Between words of a paragraph: a program, a subcommand where there are some, and an argument that is no option. Not `sluice bench`, which
 # tests/system/bench_test.py runs.
 INLINE = re.compile(r"(?:(?:sluice (?!bench)|silx )\w+|indexamajig|dials\.\w+|redis-cli|build/\S+|tools/\S+|python3) [^-\s].*|indexamajig .*")
 # What no test can run, and the words with which the page says so.
-NOT_RUN = {"files": {"indexamajig -g run.geom -i list.txt --peaks=cxi": "CrystFEL is not in Debian", "silx view run_master.h5": "opens a window",
+NOT_RUN = {"xpcs": {"silx view xpcs.nxs": "opens a window"},
+           "files": {"indexamajig -g run.geom -i list.txt --peaks=cxi": "CrystFEL is not in Debian", "silx view run_master.h5": "opens a window",
                      "silx view results.nxs": "opens a window"}}
 
 
@@ -631,6 +632,27 @@ def check_commands(out, installed):
         check_inline(out, installed, page, ran)
     out.case("a command between words that was not run is found", [] if INLINE.fullmatch("sluice ctl NAME frobnicate")
              and not was_run("sluice ctl NAME frobnicate", ran) else ["it is not"])
+
+
+# ---- docs/how-to/xpcs.md ----
+
+def check_xpcs(out, installed):
+    """Its experiment runs, its Python prints what the page shows, and draws its picture."""
+    page = (ROOT / "docs/how-to/xpcs.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        installed.skipped.add("xpcs")
+        out.skip("xpcs.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "xpcs.yaml").write_text(extract.blocks(page, "yaml")[0])
+    done = installed.shell(block(page, "sh", "run xpcs.yaml"))
+    fitted, drawn, rows = (installed.python(block(page, "python", words)) for words in ("polyfit", "savefig", "correlation_rows"))
+    shown = extract.blocks(page, "text")
+    out.case("xpcs.md: the diffusion constant and the rows are those of the page", [] if not done.returncode and [fitted.stdout, rows.stdout] == shown
+             else [done.stdout + done.stderr, fitted.stdout + fitted.stderr, rows.stdout + rows.stderr, "is not", *shown])
+    if installed.python("import matplotlib").returncode:
+        out.skip("xpcs.md: its picture is drawn", "python3-matplotlib is not installed")
+    else:
+        out.case("xpcs.md: its picture is drawn", [] if (installed.folder / "xpcs.png").exists() else [drawn.stderr])
 
 
 # ---- docs/how-to/metadata.md ----
@@ -900,6 +922,7 @@ def main():
             check_many_runs(out, installed)
             check_geometry(out, installed)
             check_files(out, installed)
+            check_xpcs(out, installed)
             if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
                 installed.skipped |= {"burst", "look-back"}
                 out.skip("burst.md, look-back.md", "this program has no nexus sink, or python3-h5py is not installed")

@@ -27,9 +27,10 @@ static void look(const struct sl_explanation *e)
 	for (unsigned i = 0; i < e->findings; i++) {
 		const struct sl_finding *f = &e->finding[i];
 
-		check(f->cause && f->group && f->module_frames);
+		check(f->cause && f->group && (f->module_frames || e->is_unclosed));
 		check(f->score > 0 && f->score <= 1);
-		check(f->sentence[0] && f->advice[0] && f->evidence <= SL_EVIDENCE);
+		check(f->sentence[0] && f->advice[0] && f->command[0] &&
+		      f->evidence <= SL_EVIDENCE);
 		for (unsigned k = 0; k < f->evidence; k++)
 			check(isfinite(f->proof[k].value));
 	}
@@ -52,11 +53,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct sl_explanation e;
 	const char *text = (const char *)data, *between = size ? memchr(data, BETWEEN, size) : NULL;
 	size_t first = between ? (size_t)(between - text) : size;
+	/* An empty first part: there is no result. */
+	struct sl_explain_texts texts = {.result = first ? text : NULL,
+					 .result_bytes = first,
+					 .flight = between ? between + 1 : NULL,
+					 .flight_bytes = between ? size - first - 1 : 0,
+					 .result_path = "runs/it's/result.json",
+					 .flight_path = "runs/it's/flight.json"};
 	char why[300] = "";
 
-	/* An empty first part: there is no result. */
-	if (sl_explain(first ? text : NULL, first, between ? between + 1 : NULL,
-		       between ? size - first - 1 : 0, &e, why, sizeof(why))) {
+	if (sl_explain(&texts, &e, why, sizeof(why))) {
 		check(why[0]);
 		return 0;
 	}

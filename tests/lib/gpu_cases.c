@@ -300,6 +300,24 @@ const struct gpu_case gpu_cases[] = {
 	 TRACKER("events: 2, sectors: 7"), .batch = 2, .dtype = SL_U8, .no_darks = true},
 	{"tracks of all sectors", "stages: [tracks: {fit: true, sector_tracks: 65}]",
 	 TRACKER("events: 1, sectors: 288, pool: 3"), .batch = 1, .dtype = SL_U8, .no_darks = true},
+	{"correlation of the image", "stages: [correct, correlate: {levels: 4, channels: 8}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
+	{"correlation of rings, rows of some frames, missing modules",
+	 "stages: [correct, veto: {min_pixels: 40}, correlate: {regions: rings, rings: 5, unit: "
+	 "r_pixels, levels: 3, channels: 8, every: 3}]",
+	 NULL, SMALL(3, 6, 40), .batch = 11, .dtype = SL_U16, .missing = true, .bound = 1e-14},
+	{"correlation of keV, frames that are rejected",
+	 "stages: [correct: {output: kev_f32}, correlate: {regions: rings, rings: 3, unit: "
+	 "r_pixels, levels: 2, every: 1}]",
+	 NULL, SMALL(2, 40, 70), .batch = 9, .dtype = SL_U16, .rejects = true, .bound = 1e-14},
+	{"correlation of pixels, 8 bits",
+	 "stages: [correlate: {regions: pixels, levels: 3, channels: 24}]", NULL, SMALL(2, 7, 33),
+	 .batch = 9, .dtype = SL_U8, .missing = true, .jumps = true},
+	{"correlation of counts of 16 bits, pitch",
+	 "stages: [correlate: {levels: 14, channels: 8, every: 5}]", NULL, SMALL(2, 40, 70),
+	 .batch = 7, .dtype = SL_U16, .pitch = true, .jumps = true, .bound = 1e-14},
+	{"correlation of counts of 32 bits", "stages: [correlate: {levels: 2, every: 100}]", NULL,
+	 SMALL(2, 7, 33), .batch = 16, .dtype = SL_U32, .no_darks = true, .bound = 1e-14},
 	{"one of its own before", "stages: [copy, correct, veto: {min_pixels: 40}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };
@@ -408,6 +426,23 @@ static void gpu_compare_floats(const struct gpu_case *c, const char *what, const
 				 (unsigned long long)i, what, (double)a[i], (double)b[i]);
 }
 
+/* Sums and histories, of the parts of the state that the device keeps. */
+static void gpu_compare_correlations(const struct sl_correlate *a, const struct sl_correlate *b)
+{
+	uint64_t samples = (uint64_t)a->levels * a->channels * a->pixels;
+
+	assert_int_equal(a->frames, b->frames);
+	assert_int_equal(a->skipped, b->skipped);
+	assert_int_equal(a->restarts, b->restarts);
+	assert_int_equal(a->rows, b->rows);
+	assert_true(a->frames > 0);
+	assert_memory_equal(a->total, b->total, (size_t)a->count * a->lags * sizeof(*a->total));
+	for (uint64_t i = 0; i < a->pixels; i++)
+		if (a->region[i] != SL_CORRELATE_NONE)
+			assert_int_equal(a->next[i], b->next[i]);
+	assert_memory_equal(a->history, b->history, samples * sizeof(*a->history));
+}
+
 uint64_t gpu_compare_learned(const struct gpu_case *c, struct gpu_side *side,
 			     const struct sl_unit *const *unit)
 {
@@ -422,6 +457,9 @@ uint64_t gpu_compare_learned(const struct gpu_case *c, struct gpu_side *side,
 	if (gpu_state_of(&side[0], "reduce"))
 		gpu_compare_windows(gpu_state_of(&side[0], "reduce"),
 				    gpu_state_of(&side[1], "reduce"));
+	if (gpu_state_of(&side[0], "correlate"))
+		gpu_compare_correlations(gpu_state_of(&side[0], "correlate"),
+					 gpu_state_of(&side[1], "correlate"));
 	if (!a)
 		return 0;
 	pixels = a->pixels * a->cells;

@@ -7,6 +7,7 @@
 #include "lib/gpu_device.h"
 #include "lib/gpu_rig.h"
 #include "stage/correct/correct.h"
+#include "stage/correlate/correlate.h"
 #include "stage/reduce/reduce.h"
 #include "unit/gpu/gpu.h"
 

@@ -40,6 +40,7 @@ struct gpu_case {
 	bool blank;	   /* every second frame has no measurement at all */
 	bool masked;	   /* all pixels are, by the calibration */
 	bool aside;	   /* the beam does not go through the image */
+	bool jumps;	   /* frame numbers leave some out, and go back */
 	double bound;	   /* of floats */
 	const char *sinks; /* of the experiment; NULL: one that reads nothing. None is opened. */
 };

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import shlex
 import shutil
 import signal
@@ -66,9 +67,19 @@ def is_explained(folder, cause, proof):
     if first["command"].startswith("sluice run "):  # what it sets is there, and may be set
         done = run("check", *shlex.split(first["command"], comments=True)[2:], folder=folder)
         equal(done.process.returncode, 0, f"exit status of sluice check with what '{first['command']}' sets: {done.err()}")
+    does_run(folder, first["command"])
     people = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
     check(first["sentence"] in people and first["advice"] in people, "the text does not say the same")
     return said
+
+
+def does_run(folder, command):
+    """A command that only looks is there, and finds something. Interfaces of networks that a test has made are elsewhere."""
+    check(command, "no command")
+    program = command.split()[0]
+    if (program in ("grep", "tshark") or command.startswith("ip -s -s link show dev lo;") or command == "ip -s -s link") and shutil.which(program):
+        done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        check(not done.returncode and done.stdout, f"'{command}' ended with {done.returncode}: {done.stderr}")
 
 
 # ---- causes ----
@@ -92,7 +103,7 @@ def _(folder):
 
 
 def thrown_away():
-    """Packets for which the kernel had no room, of the sockets at our receiver's address."""
+    """Receive-queue drops that the kernel counts for the sockets at our receiver's address."""
     ours = "".join(f"{int(part):02X}" for part in reversed(RECEIVER.split(".")))
     rows = (line.split() for line in pathlib.Path("/proc/net/udp").read_text().splitlines()[1:])
     return sum(int(row[-1]) for row in rows if row[1].startswith(f"{ours}:"))
@@ -151,7 +162,14 @@ def starved(receiver, begin, end):
     receiver.ends(2)
 
 
+# Takes a cpu as any program does: no real-time priority, which would starve whatever else runs there. It ends with the test (harness),
+# when its time is over, and when it has used as much of a cpu as it may.
 HOG = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
+
+
+def hog(folder, cpu):
+    return Program("-c", HOG, folder=folder, program=sys.executable, wrapper=("taskset", "-c", cpu),
+                   limit=lambda: resource.setrlimit(resource.RLIMIT_CPU, (30, 31)))
 
 
 @cause("starved_core", "waited_for_cpu")
@@ -168,9 +186,10 @@ def _(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
         for _ in range(2):
-            hogs.append(Program("-c", HOG, folder=folder, program=sys.executable, wrapper=("taskset", "-c", cpus[0])))
+            hogs.append(hog(folder, cpus[0]))
+        equal({os.sched_getscheduler(one.pid) for one in hogs}, {os.SCHED_OTHER}, "scheduling policy of what takes the cpu")
 
-    starved(receiver, begin, lambda: [hog.stop() for hog in hogs])
+    starved(receiver, begin, lambda: [one.stop() for one in hogs])
 
 
 @cause("stopped_receiver", "stood_still")
@@ -327,6 +346,84 @@ def _(folder):
         remove_groups()
 
 
+def cause_of(said, name):
+    found = {c["cause"]: c for c in said["causes"]}
+    check(name in found, f"{name} is not among {sorted(found)}")
+    return found[name], {p["name"]: p["value"] for p in found[name]["proof"]}
+
+
+@case("packets that arrive damaged are named beside those that found no room, which are more than the kernel counts")
+def _(folder):
+    detector = {"rows": 512, "columns": 512, "frames": 60, "frame_rate_Hz": 60}
+    path = experiment(folder, detector=detector, link={**NO_CREDITS, "receive_buffer": 65536}, ring={"overrun": "drop_newest"}, sinks=NULL,
+                      frontend={"corrupt": 0.01})
+    start(folder, path).ends(2)
+    said = is_explained(folder, "small_receive_buffer", "receive_queue_drops")
+    turned_away = result(folder)["link"]["turned_away"]
+    _, proof = cause_of(said, "small_receive_buffer")
+    drops, missing = proof["receive_queue_drops"], proof["packets_missing"]
+    equal(drops, turned_away["full"], "receive-queue drops")
+    check(turned_away["icrc"] and drops + turned_away["icrc"] <= missing <= drops * proof["packets_in_a_drop_at_most"] + turned_away["icrc"],
+          f"{missing} packets missing, {drops} receive-queue drops, {turned_away}")
+    cable, proof = cause_of(said, "lossy_cable")
+    equal((proof["packets_damaged"], proof["injected_corrupt"]), (turned_away["icrc"], 0.01), "what arrived damaged, and what was asked for")
+    text = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
+    also = text.partition("\nAlso:\n")[2]
+    check(cable["sentence"] in also and cable["command"] in also, f"lossy_cable is not under 'Also': {text}")
+    report = start(folder, path).ends(2).out()
+    check("(receive-queue drops; each may be a batch of packets)" in report, "the report takes them for packets")
+
+
+@case("a front end that is killed in mid-run is the cause, even if nothing else is missing")
+def _(folder):
+    path = experiment(folder, detector={**STEADY, "frames": 100000}, emulate="none", sinks=NULL)
+    receiver = start(folder, path)
+    front_end = Program("emulate", path, "--once", folder=folder)
+    wait_for("the run to be under way", lambda: "sending " in front_end.err() or not receiver.running())
+    time.sleep(0.5)
+    front_end.send(signal.SIGKILL)
+    receiver.ends(3)
+    equal(result(folder)["result"], "unclosed", "result")
+    said = is_explained(folder, "vanished_front_end", "module_frames_never_sent")
+    check(said["unclosed"], "it does not say that the run is unclosed")
+    text = run("explain", folder / "runs/000001", folder=folder).ends(0).out()
+    check("nothing was lost" not in text, text)
+
+
+@case("triggers that a front end misses are told from losses, with the modules that missed them")
+def _(folder):
+    experiment(folder, detector={**STEADY, "frames": 100}, sinks=NULL, frontend={"skip": 0.1})
+    start(folder, folder / "experiment.yaml", "--set", "flight.record=false").ends(2)
+    first = is_explained(folder, "skipped_frames", "module_frames_skipped")["causes"][0]
+    check(first["command"].startswith("grep "), first["command"])
+
+
+@case("a run that was killed before anything was lost: what is known of it is said")
+def _(folder):
+    path = experiment(folder, detector={**STEADY, "frames": 100000}, emulate="none")
+    receiver = start(folder, path)
+    wait_for("its log", lambda: list(folder.glob("runs/000001/run.log")) or not receiver.running())
+    run_fails("explain", folder / "runs/000001", folder=folder, says=["still goes on (its lock is held)"])
+    receiver.send(signal.SIGKILL)
+    receiver.wait()
+    run_fails("explain", folder / "runs/000001", folder=folder,
+              says=["crashed or was killed: its lock is free", "the log ends with", "sluice recover"])
+
+
+@case("what takes a cpu in these tests ends with them, even when they are killed")
+def _(folder):
+    here = pathlib.Path(__file__).resolve()
+    code = (f"import sys, time, pathlib; sys.path.insert(0, {str(here.parent)!r}); import {here.stem} as t; "
+            f"print(t.hog(pathlib.Path({str(folder)!r}), sorted(t.os.sched_getaffinity(0))[0]).pid, flush=True); time.sleep(60)")
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as test:
+        pid = int(test.stdout.readline())
+        limits = resource.prlimit(pid, resource.RLIMIT_CPU)
+        check(pathlib.Path(f"/proc/{pid}").exists(), "nothing takes a cpu: not much of a test")
+        test.kill()
+    equal(limits, (30, 31), "seconds of a cpu that it may use")
+    wait_for("its end", lambda: not pathlib.Path(f"/proc/{pid}").exists() or " Z " in pathlib.Path(f"/proc/{pid}/stat").read_text(), 10)
+
+
 # ---- what the recorder leaves behind ----
 
 LOSSY = {"detector": {"rows": 256, "columns": 256, "frames": 40, "frame_rate_Hz": 200}, "sinks": NULL, "frontend": {"drop": 0.01}}
@@ -360,6 +457,12 @@ def _(folder):
                           capture_output=True, text=True, check=False)
     packets = [line.split("\t") for line in done.stdout.splitlines()]
     equal(len(packets), flight["packets"]["sampled"], f"packets that tshark finds ({done.stderr[-300:]})")
+    # The same of a front end that was not asked for it: there is neither a cable nor a NIC.
+    said = {**flight, "facts": {**flight["facts"], "frontend": {}}}
+    (here / "flight.json").write_text(json.dumps(said))
+    said = explained(folder)["causes"][0]
+    equal((said["cause"], said["command"]), ("lossy_cable", "ip -s -s link show dev lo; tc -s qdisc show dev lo"), "cause and command on loopback")
+    does_run(folder, said["command"])
     equal({tuple(p[1:4]) for p in packets}, {(SOURCE, RECEIVER, "4791")}, "addresses and port")
     check(all(p[4].isdigit() and p[5].startswith("module ") for p in packets), "a packet has no PSN or no comment")
     times = [float(p[0]) for p in packets]
@@ -379,6 +482,7 @@ def _(folder):
     equal(left_behind(folder / "off/000001"), [], "files of a run without a recorder")
     said = explained(folder, folder / "off/000001")
     equal((said["cause"], said["has_flight"]), ("lossy_cable", False), "what the ledger alone says")
+    does_run(folder, said["causes"][0]["command"])
     Program("run", experiment(folder, **LOSSY), "--still", folder=folder).ends(2)
     equal(left_behind(folder), [], "files of a run without a folder and a summary")
 

@@ -448,10 +448,10 @@ class Mock:
 
 
 def explanation(folder):
-    return {"schema": 1, "run": folder, "transfer": None, "sent": 430000, "lost": 212, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
-        "cause": "small_receive_buffer", "group": "packets", "module_frames": 212, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
-        "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel had no room for 1015 packets.", "command": "sluice run FILE --set link.receive_buffer=4194304",
-        "proof": [{"name": "packets_thrown_away", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]}
+    return {"schema": 1, "run": folder, "transfer": None, "sent": 430000, "lost": 212, "unclosed": False, "cause": "small_receive_buffer", "looked_at": None, "has_result": True, "has_flight": True, "live": False, "causes": [{
+        "cause": "small_receive_buffer", "group": "socket", "module_frames": 212, "at_most": True, "score": 0.9, "advice": "Give the sockets a larger buffer, or let front ends take credits (link.credits: true): then they send no more than it holds.",
+        "sentence": "The receive buffer is too small: it has 0.13 MB, which hold 0.06 MB of data, and a module sends 0.52 MB in a row; the kernel counts 1015 receive-queue drops, each of 1 to 16 packets; 14690 packets are missing.", "command": "sluice run FILE --set link.receive_buffer=4194304",
+        "proof": [{"name": "receive_queue_drops", "value": 1015, "unit": ""}, {"name": "receive_buffer", "value": 131072, "unit": "bytes"}, {"name": "receive_buffer_lasts", "value": 1.89447, "unit": "ms"}]}]}
 
 
 class Problem(Exception):

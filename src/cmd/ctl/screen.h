@@ -23,8 +23,8 @@ void sl_screen_close(void);
 void sl_screen_size(unsigned *columns, unsigned *rows);
 
 /* Until a key, a descriptor that can be read, another size, or the time is over (-1: never).
- * Returns the key, 0: something else; -EPIPE: the terminal is gone. *resized: what is on the screen is not
- * known any more. */
+ * Returns the key, 0: something else; -EPIPE: the terminal is gone. *resized: what is on the screen
+ * is not known any more. */
 int sl_screen_wait(int fd, int timeout_ms, bool *resized);
 /* -errno */
 int sl_screen_write(const char *bytes, size_t n);

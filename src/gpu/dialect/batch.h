@@ -17,6 +17,7 @@ struct sl_kernel_frame {
 
 struct sl_kernel_view { /* [frames][modules] */
 	sl_u64 at;	/* bytes into the memory of raw pixels */
+	sl_u64 number;	/* of the frame */
 	sl_u32 cell;	/* what the source says; it may be more than there are */
 	sl_u32 missing; /* its pixels are the fill */
 };

@@ -84,7 +84,7 @@ struct sl_native_port { /* receiving */
 	uint64_t next;	/* packet of its stream that should come next */
 	struct sl_predict_stream stream;
 	union sl_net_address peer; /* the last sender that was known */
-	uint32_t full;		   /* packets that the kernel had no room for */
+	uint32_t full;		   /* receive-queue drops, as the kernel counts them */
 	/* SL_NATIVE_STRAY and the place of the first packet that named another one; 0: none did.
 	 * Written by the link thread, told once by the control thread. */
 	_Atomic uint64_t stray;

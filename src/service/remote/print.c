@@ -192,17 +192,19 @@ static bool is_first(const json_t *causes, size_t cause)
 
 static void print_other_causes(FILE *out, const json_t *causes, bool first, const char *lead)
 {
-	const char *best = text_of(json_array_get(causes, 0), "cause");
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach(causes, i, one)
 	{
-		if (!strcmp(text_of(one, "cause"), best) || is_first(causes, i) != first)
+		if (!i || is_first(causes, i) != first)
 			continue;
-		fprintf(out, "%s  %s (%lld module-frames): %s\n", lead, text_of(one, "cause"),
+		fprintf(out, "%s  %s (%s%lld module-frames): %s\n", lead, text_of(one, "cause"),
+			json_is_true(json_object_get(one, "at_most")) ? "at most " : "",
 			(long long)json_integer_value(json_object_get(one, "module_frames")),
 			text_of(one, "sentence"));
+		if (text_of(one, "command")[0])
+			fprintf(out, "    To mend it: %s\n", text_of(one, "command"));
 		lead = "";
 	}
 }
@@ -214,14 +216,22 @@ static void print_one_explanation(FILE *out, const json_t *one)
 	long long lost = json_integer_value(json_object_get(one, "lost")),
 		  sent = json_integer_value(json_object_get(one, "sent"));
 	const char *so_far = json_is_true(json_object_get(one, "live")) ? " so far" : "";
+	bool unclosed = json_is_true(json_object_get(one, "unclosed"));
 
 	if (run[0])
 		fprintf(out, "%s%s%s: ", run, transfer[0] ? ", transfer " : "", transfer);
-	if (!lost) {
+	if (!lost && !unclosed) {
 		fprintf(out, "nothing was lost%s: %lld module-frames were sent.\n", so_far, sent);
 		return;
 	}
-	fprintf(out, "%lld of %lld module-frames were lost or damaged%s.\n\n", lost, sent, so_far);
+	if (lost)
+		fprintf(out, "%lld of %lld module-frames were lost or damaged%s.\n\n", lost, sent,
+			so_far);
+	else
+		fprintf(out,
+			"the run is unclosed%s: of %lld module-frames that are known to have been "
+			"sent none was lost, and more may have been sent.\n\n",
+			so_far, sent);
 	if (!json_array_size(causes)) {
 		fprintf(out, "The cause is not known. Looked at: %s.\n", text_of(one, "looked_at"));
 		return;

@@ -271,6 +271,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_hits_end(&nexus->hits);
 		sl_h5_rows_end(nexus->file);
 		sl_turns_end(&nexus->turns, nexus->path);
+		sl_profiles_end(nexus->file, nexus->env);
 		if (nexus->frames_per_file)
 			sl_nexus_link_data(nexus->file, nexus->path, sl_h5_data_files(nexus->file));
 		sl_nexus_set_state(nexus->file,

@@ -149,6 +149,7 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 	struct sl_h5_shape image = {sl_nxmx_type(about->dtype), 2, {about->height, about->width}};
 	int r;
 
+	nexus->env = env;
 	sl_nxmx_begin(file, about);
 	sl_turns_open(&nexus->turns, file, env);
 	sl_h5_write_text(file, "/entry/program_name", "sluice");

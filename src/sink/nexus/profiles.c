@@ -1,5 +1,5 @@
 /* profiles.c - /entry/profile and /entry/cake, out of the results of the stage `integrate`
- * (stage/integrate/integrate.c). */
+ * (stage/integrate/integrate.c); and /entry/correlation, of constants of the stage `correlate`. */
 #include "sink/nexus/profiles.h"
 
 #include <stdio.h>
@@ -89,27 +89,53 @@ bool sl_profiles_take(const struct sl_env *env, uint32_t i)
 	return false;
 }
 
+#define CORRELATION "correlation"
+
+/* The constant "correlation_NAME", or NULL. */
+static const struct sl_constant *correlation(const struct sl_env *env, const char *name)
+{
+	size_t n = strlen(CORRELATION "_");
+
+	for (uint32_t i = 0; i < env->constants; i++)
+		if (!strncmp(env->constant[i].shape.name, CORRELATION "_", n) &&
+		    !strcmp(env->constant[i].shape.name + n, name))
+			return &env->constant[i];
+	return NULL;
+}
+
+/* A stage of a user's own may have one of that name. */
+static bool has_correlation(const struct sl_env *env)
+{
+	const struct sl_constant *g2 = correlation(env, "g2"), *tau = correlation(env, "tau");
+
+	return g2 && tau && g2->at_end && g2->shape.rank == 2 && tau->shape.rank == 1 &&
+	       tau->shape.dim[0] == g2->shape.dim[1];
+}
+
 const char *sl_profiles_plot(const struct sl_env *env)
 {
 	for (uint32_t i = 0; i < env->results; i++)
 		for (unsigned k = 0; k < SL_PROFILES; k++)
 			if (!strcmp(env->result[i].name, names[k]) && sl_profiles_take(env, i))
 				return names[k];
-	return NULL;
+	return has_correlation(env) ? CORRELATION : NULL;
 }
 
 /* ---- the group ---- */
 
 /* "q (1/nm)": the unit is in parentheses. */
-static void write_axis(struct sl_h5 *file, const char *group, const char *name,
-		       const struct sl_constant *axis)
+static void write_constant(struct sl_h5 *file, const char *group, const char *name,
+			   const struct sl_constant *constant)
 {
-	const struct sl_h5_shape shape = {SL_H5_F32, 1, {axis->shape.dim[0]}};
-	const char *doc = axis->shape.doc ? axis->shape.doc : name, *unit = strrchr(doc, '(');
+	const struct sl_shape *from = &constant->shape;
+	const char *doc = from->doc ? from->doc : name, *unit = strrchr(doc, '(');
+	struct sl_h5_shape shape = {.type = sl_nxmx_type(from->dtype), .rank = from->rank};
 	char path[PATH_BYTES], text[PATH_BYTES];
 
+	for (uint32_t d = 0; d < from->rank; d++)
+		shape.dim[d] = from->dim[d];
 	snprintf(path, sizeof(path), "%s/%s", group, name);
-	sl_h5_write(file, path, &shape, axis->data);
+	sl_h5_write(file, path, &shape, constant->data);
 	sl_h5_attribute_text(file, path, "long_name", doc);
 	if (!unit)
 		return;
@@ -149,7 +175,7 @@ static void open_group(struct sl_profile *profile, struct sl_h5 *file, const cha
 	sl_h5_attribute_text(file, group, "signal", "intensity");
 	for (uint32_t d = 0; d < row->rank; d++) {
 		axes[d + 1] = axis_of(axis[d], name);
-		write_axis(file, group, axes[d + 1], axis[d]);
+		write_constant(file, group, axes[d + 1], axis[d]);
 	}
 	sl_h5_attribute_texts(file, group, "axes", axes, row->rank + 1);
 	link_to_results(file, group, "frame_number");
@@ -181,4 +207,33 @@ void sl_profiles_append(const struct sl_profiles *profiles, const struct sl_fram
 		sl_h5_series_append(p->errors, (const char *)frame->result[p->errors_from].host +
 						       p->errors_at_byte);
 	}
+}
+
+/* ---- what is known at the end ---- */
+
+void sl_profiles_end(struct sl_h5 *file, const struct sl_env *env)
+{
+	static const char group[] = "/entry/" CORRELATION, prefix[] = CORRELATION "_";
+	const char *axes[] = {"region", "tau"};
+	size_t n = sizeof(prefix) - 1;
+	uint32_t regions;
+
+	if (!has_correlation(env))
+		return;
+	regions = correlation(env, "g2")->shape.dim[0];
+	sl_h5_group(file, group, "NXdata");
+	sl_h5_attribute_text(file, group, "signal", "g2");
+	for (uint32_t i = 0; i < env->constants; i++) {
+		const struct sl_constant *c = &env->constant[i];
+
+		if (strncmp(c->shape.name, prefix, n) != 0)
+			continue;
+		write_constant(file, group, c->shape.name + n, c);
+		/* That of the regions is called by what they are of. */
+		if (c->shape.rank == 1 && c->shape.dtype == SL_F64 && c->shape.dim[0] == regions &&
+		    strcmp(c->shape.name + n, "tau") != 0)
+			axes[0] = c->shape.name + n;
+	}
+	sl_h5_attribute_texts(file, group, "axes", axes, 2);
+	sl_h5_attribute_text(file, "/entry/" CORRELATION "/g2", "interpretation", "spectrum");
 }

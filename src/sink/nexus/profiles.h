@@ -5,7 +5,8 @@
  *            of q, two_theta, radius [bins]. /entry/cake: the same [n, sectors, bins], with azimuth
  *            [sectors]. The rows are those of /entry/results; frame_number and image_index are
  *            links to its own. Axes are the stage's constants, NAME_AXIS: what is the same for all
- *            frames is in the file once.
+ *            frames is in the file once. /entry/correlation: g2 [regions, lags], of the whole
+ *            run, with its axes and what it is made of; constants that are known at the end.
  * Threads:   those of the file.
  * Errors:    stick to the file (hdf5/file.h). */
 #ifndef SL_SINK_NEXUS_PROFILES_H
@@ -37,5 +38,8 @@ const char *sl_profiles_plot(const struct sl_env *env);
 /* The group /entry/results is there. */
 void sl_profiles_open(struct sl_profiles *profiles, struct sl_h5 *file, const struct sl_env *env);
 void sl_profiles_append(const struct sl_profiles *profiles, const struct sl_frame *frame);
+
+/* When the run has ended: what stages know of it as a whole. */
+void sl_profiles_end(struct sl_h5 *file, const struct sl_env *env);
 
 #endif

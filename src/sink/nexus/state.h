@@ -33,6 +33,7 @@ struct sl_nexus {
 	uint32_t on_slow;
 	char group[64], mode[8];
 
+	const struct sl_env *env;
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
 	bool rebuilds;			 /* the times are those of the recording */
 	struct sl_facts facts;		 /* what users say of the run */

@@ -101,11 +101,16 @@ static void write_results(const struct sl_env *env, const struct sl_stored_choic
 static void write_constants(const struct sl_env *env, struct sl_bytes *b)
 {
 	size_t begun = sl_bytes_begin(b, SL_TAG_CONSTANTS);
+	uint32_t n = 0;
 
-	sl_bytes_u32(b, env->constants);
+	for (uint32_t i = 0; i < env->constants; i++)
+		n += !env->constant[i].at_end;
+	sl_bytes_u32(b, n);
 	for (uint32_t i = 0; i < env->constants; i++) {
 		const struct sl_constant *c = &env->constant[i];
 
+		if (c->at_end)
+			continue; /* this is written at the beginning */
 		write_shape(&c->shape, b);
 		sl_bytes_put(b, c->data, sl_shape_bytes(&c->shape));
 	}

@@ -135,6 +135,20 @@ static void close_accelerator(void *state)
 	free(e);
 }
 
+/* What stages say of the run as a whole. */
+static void settle(void *state)
+{
+	struct sl_engine *e = ((struct sl_accelerator *)state)->engine;
+	bool asked = false;
+
+	for (unsigned s = 0; e && s < e->chain.stages; s++)
+		asked |= e->chain.stage[s].ops->conclude != NULL;
+	if (asked && e->device && !e->dead && sl_batch_slots_give_back(&e->slots))
+		sl_error("%s: what the device has learned could not be read back: results of the "
+			 "run as a whole are not right: %s",
+			 e->device->platform->name, e->device->platform->problem(e->device));
+}
+
 static int open_device(struct sl_engine *e, const struct sl_accelerator *a,
 		       const struct sl_platform *platform)
 {
@@ -316,6 +330,7 @@ static const char *unavailable(const struct sl_platform *platform)
 		.submit = sl_accelerator_submit,                                                \
 		.reap = sl_accelerator_reap,                                                    \
 		.work = sl_accelerator_work,                                                    \
+		.settle = settle,                                                               \
 		.figures = figures,                                                             \
 	}
 

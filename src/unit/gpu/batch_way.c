@@ -40,6 +40,7 @@ static void fill_frame(const struct sl_batch_slots *l, const struct sl_frame *fr
 	for (uint32_t m = 0; m < l->modules; m++)
 		up->view[f * l->modules + m] = (struct sl_kernel_view){
 			.at = ((uint64_t)f * l->modules + m) * l->module_bytes,
+			.number = frame->number,
 			.cell = frame->view[m].record.cell,
 			.missing = (uint32_t)sl_frame_misses(frame, m),
 		};
