@@ -103,6 +103,7 @@ TABLE = [
         ("assemble 32", "32 modules", *EVENTS, ["assemble 1"]),
         ("assemble 8 long", "8 modules, ten times as many events", *EVENTS, ["assemble 8"]),
         ("assemble by frame 32", "32 modules, aligned by frame number", *EVENTS, ["assemble 32"]),
+        ("assemble joined 32", "the same modules as two detectors, joined by frame number", *EVENTS, ["assemble by frame 32"]),
     ]),
     ("ICRC: the check of 4 KiB packets, one core", [
         ("icrc isal", "ISA-L (what the links use)", *RATE, ["peer zlib", "icrc portable"]),
@@ -166,7 +167,7 @@ TABLE = [
 ]
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
-         "icrc portable": "portable", "assemble 32": "by sequence", "assemble 1": "1 module", "assemble 8": "the shorter run", "link udp 4096": "the link alone", "link shm": "the link alone",
+         "icrc portable": "portable", "assemble 32": "by sequence", "assemble by frame 32": "one detector", "assemble 1": "1 module", "assemble 8": "the shorter run", "link udp 4096": "the link alone", "link shm": "the link alone",
          "stages": "the stages alone", "peer write": "plain write", "demo shm no audit": "without the hash tree", "file no audit": "without the hash tree",
          "stream loop": "a C loop", "fio": "fio", "keep unflushed": "not flushed",
          "keep no audit": "without the hash tree", "pack": "packing alone", "write packed": "writing alone"}

@@ -470,6 +470,7 @@ PROBES = {
     # A run of many frames costs what a short one costs, frame by frame.
     "assemble 8 long": program("bench_assemble", "sequence", 8, 128, (200000000, 8000000)),
     "assemble by frame 32": program("bench_assemble", "frame", 32, 128, (20000000, 2000000)),
+    "assemble joined 32": program("bench_assemble", "joined", 32, 128, (20000000, 2000000)),
     "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),
     "icrc portable": program("bench_icrc", "portable", (200000, 50000)),
     "peer zlib": zlib_crc,

@@ -24,13 +24,14 @@ export const OUTCOMES = [
 	{name: "refused", loss: true, words: "the unit could not process it"},
 	{name: "unwritten", loss: true, words: "kept, but a sink failed or left it out"},
 	{name: "lost", loss: true, words: "nothing of it arrived"},
+	{name: "unmatched", words: "of no event of the detector that defines events"},
 ];
 export const LOSSES = OUTCOMES.filter(({loss}) => loss).map(({name}) => name);
 
 /** The outcome that each cause belongs to. */
 export const CAUSES = {
 	dark: "vetoed", stage: "vetoed", damaged: "incomplete", partner: "incomplete", record: "incomplete", checksum: "incomplete", late: "incomplete", no_slot: "overrun", oldest: "overrun", overwritten: "overrun",
-	no_arrival: "lost", sink: "unwritten", slow: "unwritten", unit: "refused",
+	no_arrival: "lost", sink: "unwritten", slow: "unwritten", unit: "refused", no_event: "unmatched",
 };
 
 const said = new Map();

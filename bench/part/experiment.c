@@ -61,7 +61,7 @@ int bench_experiment_open(struct bench_experiment *b, const char *path,
 	if (!err)
 		err = open_chain(b);
 	if (!err)
-		err = sl_pool_init(&b->pool, BENCH_BATCHES * b->batch, b->geometry.modules, 1,
+		err = sl_pool_init(&b->pool, BENCH_BATCHES * b->batch, b->geometry.modules, 1, 1,
 				   b->build.result, b->build.results);
 	return err;
 }

@@ -209,8 +209,8 @@ static int open_frames(struct sl_bench_subject *s)
 	memcpy(result, s->build.result, sizeof(result));
 	if (is_given(s))
 		result[0].dim[0] = 0;
-	err = sl_pool_init(&s->pool, frames_of(s), g->modules, sl_geometry_frame_items(g), result,
-			   s->build.results);
+	err = sl_pool_init(&s->pool, frames_of(s), g->modules, 1, sl_geometry_frame_items(g),
+			   result, s->build.results);
 	for (uint32_t i = 0; !err && i < s->pool.count; i++) {
 		struct sl_frame *frame = &s->pool.frames[i].frame;
 

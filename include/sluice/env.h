@@ -59,6 +59,14 @@ struct sl_env_metadata {
 		       void *to);
 };
 
+/* A detector whose parts attach to events: its pixels are the result of its name, and the result
+ * NAME_frame says which frame of it belongs to the event (-1: none). */
+struct sl_env_detector {
+	const char *name;
+	const struct sl_geometry *geometry;
+	uint32_t first_module; /* its views follow those of the detectors before it */
+};
+
 struct sl_env {
 	const struct sl_geometry *geometry;
 	const struct sl_calibration *calibration; /* NULL: the detector has none */
@@ -87,7 +95,19 @@ struct sl_env {
 	/* Wall clock when the run began, of one that is written once more out of a recording; 0:
 	 * now. */
 	uint64_t began_unix_ns;
+	const struct sl_env_detector *other; /* [others]: besides the one that defines events */
+	uint32_t others;
 };
+
+/* Modules of all detectors. */
+static inline uint32_t sl_env_modules(const struct sl_env *env)
+{
+	uint32_t modules = env->geometry->modules;
+
+	for (uint32_t i = 0; i < env->others; i++)
+		modules += env->other[i].geometry->modules;
+	return modules;
+}
 
 static inline bool sl_env_same_clock(const struct sl_env *env)
 {

@@ -5,7 +5,9 @@
  *            the whole pipeline, so that the place where outcomes are settled sees each exactly
  *            once and in order. Stages add named results, which outlive the slot. A frame whose
  *            modules do not share a sequence has one of its own, which counts frames, and each
- *            view says where in its module's stream it was.
+ *            view says where in its module's stream it was. Where an experiment has several
+ *            detectors, a frame is an event: its views are those of the detector that defines
+ *            events, and those of the others follow them.
  * Threads:   a frame has one owner at a time: assembler, unit, sinks. Handing it on is the
  *            synchronisation.
  * Ownership: frames, views, results and verdicts belong to the pipeline's pool. A view's pixels are
@@ -113,7 +115,9 @@ struct sl_view {		 /* one module of the frame */
 
 enum sl_frame_flags {
 	SL_FRAME_DARK = 1 << 0,
-	SL_FRAME_COMPLETE = 1 << 1, /* every module whole and proven */
+	/* Every module whole and proven; so is every part of another detector that the event
+	 * needs. */
+	SL_FRAME_COMPLETE = 1 << 1,
 	/* Some are, and by the experiment's wish it goes on all the same: `missing` says which are
 	 * not. Never together with SL_FRAME_COMPLETE. */
 	SL_FRAME_PARTIAL = 1 << 2,
@@ -129,7 +133,10 @@ struct sl_frame {
 	/* 1: kept, and the sink that numbers images (sluice/sink.h) is not given this one, since it
 	 * cannot keep pace. */
 	uint32_t unnumbered;
-	struct sl_view *view;		    /* [views] */
+	/* Views behind those, of detectors that attach to events (env.h); their bits in `missing`
+	 * say which of them this event has not. It may be complete without them. */
+	uint32_t others;
+	struct sl_view *view;		    /* [views + others] */
 	struct sl_array result[SL_RESULTS]; /* [results], in the order of the chain's outputs */
 	struct sl_verdict
 		*verdict; /* [items]; one for an image, one per event in a trigger batch */
@@ -146,6 +153,12 @@ struct sl_batch {
 static inline int sl_frame_goes_on(const struct sl_frame *frame)
 {
 	return !!(frame->flags & (SL_FRAME_COMPLETE | SL_FRAME_PARTIAL));
+}
+
+/* Of all detectors. */
+static inline uint32_t sl_frame_all_views(const struct sl_frame *frame)
+{
+	return frame->views + frame->others;
 }
 
 static inline int sl_frame_misses(const struct sl_frame *frame, uint32_t module)

@@ -20,6 +20,7 @@ enum sl_outcome {
 	SL_REFUSED,    /* policy, or a unit that could not process it */
 	SL_UNWRITTEN,  /* kept, but a sink failed or left it out */
 	SL_LOST,       /* nothing of it arrived; if the source left it out, it counts that */
+	SL_UNMATCHED,  /* whole, and of no event of the detector that defines events */
 	SL_OUTCOMES,
 };
 
@@ -39,6 +40,7 @@ enum sl_cause {
 	SL_CAUSE_OLDEST,      /* overrun: whole, and given back unprocessed to make room */
 	SL_CAUSE_OVERWRITTEN, /* overrun: the source wrote there again before it was read */
 	SL_CAUSE_SLOW,	      /* unwritten: left out by on_slow: prescale of a sink */
+	SL_CAUSE_NO_EVENT,    /* unmatched: no event has its key */
 	SL_CAUSES,
 };
 

@@ -44,6 +44,7 @@ enum {
 	SL_STATUS_PROGRESS = 96,
 	SL_STATUS_TEXTS = 16,
 	SL_STATUS_DISKS = 4,
+	SL_STATUS_DETECTORS = 8,
 	SL_STATUS_CHANGES = 256,
 };
 
@@ -225,6 +226,15 @@ struct sl_status_change {  /* of a factor; sequences never go back */
 	uint32_t addon, factor;
 };
 
+struct sl_status_detector { /* of several in one experiment; the first one defines events */
+	char name[SL_STATUS_NAME];
+	char link[16], guard[SL_STATUS_NAME];
+	uint32_t first_module, modules; /* its columns and sources */
+	uint32_t one_way, unused;
+	struct sl_status_gauge slots; /* of its ring */
+	uint64_t reserved[6];
+};
+
 struct sl_status {
 	uint32_t bytes; /* of this structure, as the program that filled it knows it */
 	uint32_t state; /* enum sl_state */
@@ -301,6 +311,10 @@ struct sl_status {
 	uint64_t waiting_bytes, waiting_most_bytes;
 	/* flight.json, where the flight recorder has written it; empty: it has not. */
 	char flight[SL_STATUS_PATH];
+
+	/* `slots`, `link` and `guard` above are those of the first of them. */
+	uint32_t detectors, unused_detectors; /* in use below; 0: there is one, without a name */
+	struct sl_status_detector each[SL_STATUS_DETECTORS];
 };
 
 /* Module-frames over all modules. */

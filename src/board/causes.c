@@ -46,6 +46,10 @@ const struct sl_cause_words sl_cause_words[SL_CAUSES] = {
 	[SL_CAUSE_SLOW] =
 		{"a sink was too slow and left the frame out, as its option on_slow allows",
 		 "look at the sink's disk, or let it pack less"},
+	[SL_CAUSE_NO_EVENT] =
+		{"no event of the detector that defines events has its number or time",
+		 "a detector that is faster than events has such frames; else look at its key: "
+		 "offset, drift, divider, window"},
 };
 
 static json_t *said_of(enum sl_cause cause)

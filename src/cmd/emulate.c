@@ -17,7 +17,7 @@ enum { REOFFER_NS = 200 * 1000 * 1000, LOOK_NS = 20 * 1000 * 1000 };
 struct emulate_options {
 	bool once, fixed, quiet, report, serve;
 	uint64_t first_frame;
-	char modules[16], transfer[SL_TRANSFER_NAME], name[64];
+	char modules[16], transfer[SL_TRANSFER_NAME], detector[SL_DETECTOR_NAME], name[64];
 };
 
 static const struct sl_option options[] = {
@@ -35,6 +35,8 @@ static const struct sl_option options[] = {
 		  "only these: one, or first-last; other front ends send the others"),
 	SL_STRING(struct emulate_options, transfer, "",
 		  "only this one of the file's transfers; other front ends send the others"),
+	SL_STRING(struct emulate_options, detector, "",
+		  "only this one of the file's detectors; other front ends are the others"),
 	SL_BOOL(struct emulate_options, serve, false,
 		"stay up, and be configured, armed and started from outside: sluice ctl, "
 		"telegrams"),
@@ -77,8 +79,8 @@ static int all_runs(struct sl_exchange *x, const struct emulate_options *o, bool
 	return err;
 }
 
-/* One stream to its receiver. Each has a thread, a link and a detector of its own: a receiver that
- * is slow holds up nobody else. */
+/* The stream of a transfer or a detector to its receiver. Each has a thread, a link and a generator
+ * of its own: a receiver that is slow holds up no other stream. */
 struct sent_transfer {
 	const struct emulate_options *options;
 	struct sl_experiment *experiment;
@@ -90,6 +92,12 @@ struct sent_transfer {
 static double us(uint64_t ns)
 {
 	return (double)ns * 1e-3;
+}
+
+/* What its messages begin with; empty where there is one. */
+static const char *name_of(const struct sl_experiment *e)
+{
+	return e->transfer[0] ? e->transfer : e->detector_name;
 }
 
 static int check_answers(struct sl_emulator *em, const char *name, const char *colon,
@@ -108,7 +116,7 @@ static void *run_transfer(void *arg)
 	struct sent_transfer *stream = arg;
 	struct sl_emulator *em = stream->emulator;
 	const struct emulate_options *o = stream->options;
-	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
+	const char *name = name_of(stream->experiment), *colon = name[0] ? ": " : "";
 	bool comes_again = false;
 	struct sl_exchange x = {.emulator = em,
 				.stop = &sl_signal,
@@ -175,11 +183,42 @@ static int read_modules(const char *text, uint32_t *first, uint32_t *last)
 	return -EINVAL;
 }
 
-static int open_sent(struct sent_transfer *stream, const struct sl_args *args, const char *transfer,
-		     uint32_t first, uint32_t last, uint64_t first_frame)
+/* What the file divides into streams: its detectors or its transfers. n 0: it does not. */
+struct streams {
+	bool detectors;
+	unsigned n;
+	struct sl_detector_names detector;
+	struct sl_transfer_names transfer;
+};
+
+static int find_streams(const struct emulate_options *o, const struct sl_args *args,
+			struct streams *s)
 {
-	int err = sl_experiment_open(args->plain[0], transfer, args->set, args->sets,
-				     &stream->experiment);
+	int err = sl_experiment_detectors(args->plain[0], args->set, args->sets, &s->detector);
+
+	s->detectors = s->detector.n || o->detector[0];
+	s->n = s->detector.n;
+	if (err || s->detectors)
+		return err;
+	err = sl_experiment_transfers(args->plain[0], args->set, args->sets, &s->transfer);
+	s->n = s->transfer.n;
+	return err;
+}
+
+/* The one that was named, or the i-th. */
+static int open_sent(struct sent_transfer *stream, const struct sl_args *args,
+		     const struct streams *s, unsigned i, uint32_t first, uint32_t last)
+{
+	const struct emulate_options *o = stream->options;
+	const char *named = s->detectors ? o->detector : o->transfer;
+	const char *const name = named[0] || !s->n ? named
+				 : s->detectors	   ? s->detector.name[i]
+						   : s->transfer.name[i];
+	uint64_t first_frame = o->first_frame;
+	int err = s->detectors ? sl_experiment_open_one(args->plain[0], name, args->set, args->sets,
+							&stream->experiment)
+			       : sl_experiment_open(args->plain[0], name, args->set, args->sets,
+						    &stream->experiment);
 
 	if (!err)
 		err = sl_emulator_open(stream->experiment, first, last, &stream->emulator);
@@ -215,28 +254,26 @@ static int run_transfers(struct sent_transfer *stream, unsigned n)
 	return err;
 }
 
-/* All transfers of the file, or the one that was named. */
+/* All detectors or transfers of the file, or the one that was named. */
 static int emulator(const struct emulate_options *o, const struct sl_args *args)
 {
-	struct sl_transfer_names names;
+	struct streams streams = {0};
 	struct sent_transfer *stream;
 	uint32_t first, last;
 	unsigned n;
 	int err = read_modules(o->modules, &first, &last);
 
 	if (!err)
-		err = sl_experiment_transfers(args->plain[0], args->set, args->sets, &names);
+		err = find_streams(o, args, &streams);
 	if (err)
 		return err;
-	n = o->transfer[0] || !names.n ? 1 : names.n;
+	n = o->transfer[0] || o->detector[0] || !streams.n ? 1 : streams.n;
 	stream = calloc(n, sizeof(*stream));
 	if (!stream)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n && !err; i++) {
 		stream[i].options = o;
-		err = open_sent(&stream[i], args,
-				o->transfer[0] || !names.n ? o->transfer : names.name[i], first,
-				last, o->first_frame);
+		err = open_sent(&stream[i], args, &streams, i, first, last);
 	}
 	if (!err)
 		err = run_transfers(stream, n);
@@ -250,11 +287,14 @@ static int emulator(const struct emulate_options *o, const struct sl_args *args)
 
 static int check_serve(const struct emulate_options *o, const struct sl_command *command)
 {
-	const char *other = o->fixed ? "fixed" : o->first_frame ? "first_frame" : "report";
+	const char *other = o->fixed	     ? "fixed"
+			    : o->first_frame ? "first_frame"
+			    : o->detector[0] ? "detector"
+					     : "report";
 
 	if (!o->serve && o->name[0])
 		sl_error("--name goes with --serve; usage: sluice %s", command->usage);
-	else if (o->serve && (o->fixed || o->first_frame || o->report))
+	else if (o->serve && (o->fixed || o->first_frame || o->report || o->detector[0]))
 		sl_error("--serve takes run after run from outside: leave --%s out", other);
 	else
 		return 0;

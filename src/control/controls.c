@@ -10,17 +10,17 @@
 
 #define LEAVING_NS UINT64_C(2000000000)
 
-enum { FDS_MOST = 128, LEAVING_MS = 10 };
+enum { FDS_MOST = 512, LEAVING_MS = 10 };
 
 const struct sl_control *const sl_control_drivers[] = {
 	&sl_control_tcp, &sl_control_feroce, &sl_control_one_way, &sl_control_resumed, NULL,
 };
 
-int sl_controls_open(struct sl_controls *c, const struct sl_control_env *env, bool resumed)
+static int open_one(struct sl_controls *c, const struct sl_control_env *env, unsigned index,
+		    bool resumed)
 {
 	int err = 0;
 
-	c->drivers = 0;
 	for (const struct sl_control *const *d = sl_control_drivers; *d && !err; d++) {
 		int modules = (*d)->modules(env->experiment, resumed);
 		struct sl_control_env own = *env;
@@ -28,14 +28,28 @@ int sl_controls_open(struct sl_controls *c, const struct sl_control_env *env, bo
 
 		if (modules < 0)
 			continue;
+		if (c->drivers == SL_CONTROLS_MOST)
+			return -ENOSPC;
 		state = calloc(1, (*d)->state_bytes);
 		if (!state)
 			return -ENOMEM;
 		c->driver[c->drivers] = *d;
+		c->env[c->drivers] = index;
 		c->state[c->drivers++] = state; /* close() is due even when open() failed */
 		own.modules = (uint32_t)modules;
 		err = (*d)->open(state, &own);
 	}
+	return err;
+}
+
+int sl_controls_open(struct sl_controls *c, const struct sl_control_env *env, unsigned envs,
+		     bool resumed)
+{
+	int err = 0;
+
+	c->drivers = 0;
+	for (unsigned i = 0; i < envs && !err; i++)
+		err = open_one(c, &env[i], i, resumed);
 	return err;
 }
 
@@ -54,9 +68,9 @@ int sl_controls_again(struct sl_controls *c, const struct sl_control_env *env)
 
 	for (unsigned i = 0; i < c->drivers && !err; i++) {
 		const struct sl_control *d = c->driver[i];
-		struct sl_control_env own = *env;
+		struct sl_control_env own = env[c->env[i]];
 
-		own.modules = (uint32_t)d->modules(env->experiment, false);
+		own.modules = (uint32_t)d->modules(own.experiment, false);
 		if (d->again) {
 			err = d->again(c->state[i], &own);
 			continue;
@@ -115,10 +129,10 @@ bool sl_controls_wait_for(const struct sl_controls *c, char *text, size_t bytes)
 	return text[0] != '\0';
 }
 
-uint16_t sl_controls_port(const struct sl_controls *c, const char **option)
+uint16_t sl_controls_port(const struct sl_controls *c, unsigned env, const char **option)
 {
 	for (unsigned i = 0; i < c->drivers; i++)
-		if (c->driver[i]->port) {
+		if (c->env[i] == env && c->driver[i]->port) {
 			*option = c->driver[i]->port_option;
 			return c->driver[i]->port(c->state[i]);
 		}

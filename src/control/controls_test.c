@@ -84,12 +84,12 @@ static void two_drivers_share_a_run(void **state)
 	recorder_init(&recorder);
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
 		recorder.module[m].planned = true;
-	assert_int_equal(sl_controls_open(&controls, &env, true), 0);
+	assert_int_equal(sl_controls_open(&controls, &env, 1, true), 0);
 	assert_int_equal(controls.drivers, 2);
 	assert_int_equal(sl_controls_planned(&controls), RECORDER_MODULES);
 	assert_true(sl_controls_ready(&controls));
 	assert_false(sl_controls_start_alone(&controls));
-	assert_true(sl_controls_port(&controls, &option) != 0);
+	assert_true(sl_controls_port(&controls, 0, &option) != 0);
 	assert_string_equal(option, "control.port");
 	assert_false(sl_controls_wait_for(&controls, text, sizeof(text)));
 	recorder.running = true;
@@ -123,7 +123,7 @@ static void a_driver_that_fails_to_open_closes_with_the_others(void **state)
 	struct sl_controls controls;
 
 	recorder_init(&recorder);
-	assert_true(sl_controls_open(&controls, &env, false) < 0);
+	assert_true(sl_controls_open(&controls, &env, 1, false) < 0);
 	sl_controls_close(&controls);
 	assert_int_equal(controls.drivers, 0);
 	sl_experiment_close(e);

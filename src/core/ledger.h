@@ -42,6 +42,13 @@ struct sl_ledger {
 				    ledger open */
 };
 
+/* The module-frame was wanted, and is not where it should be. */
+static inline bool sl_outcome_is_loss(enum sl_outcome outcome)
+{
+	return outcome != SL_STORED && outcome != SL_PRESCALED && outcome != SL_VETOED &&
+	       outcome != SL_UNMATCHED;
+}
+
 int sl_ledger_init(struct sl_ledger *ledger, uint32_t modules);
 void sl_ledger_fini(struct sl_ledger *ledger);
 

@@ -5,7 +5,7 @@ static const char *const outcome_name[SL_OUTCOMES] = {
 	[SL_NO_OUTCOME] = "none",   [SL_STORED] = "stored",	    [SL_PRESCALED] = "prescaled",
 	[SL_VETOED] = "vetoed",	    [SL_INCOMPLETE] = "incomplete", [SL_OVERRUN] = "overrun",
 	[SL_UNPROVEN] = "unproven", [SL_REFUSED] = "refused",	    [SL_UNWRITTEN] = "unwritten",
-	[SL_LOST] = "lost",
+	[SL_LOST] = "lost",	    [SL_UNMATCHED] = "unmatched",
 };
 
 static const char *const cause_name[SL_CAUSES] = {
@@ -24,6 +24,7 @@ static const char *const cause_name[SL_CAUSES] = {
 	[SL_CAUSE_OLDEST] = "oldest",
 	[SL_CAUSE_OVERWRITTEN] = "overwritten",
 	[SL_CAUSE_SLOW] = "slow",
+	[SL_CAUSE_NO_EVENT] = "no_event",
 };
 
 const char *sl_outcome_name(enum sl_outcome outcome)

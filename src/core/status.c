@@ -68,7 +68,8 @@ uint64_t sl_status_sent(const struct sl_status *status)
 /* Of these outcomes each is of a block that was here. */
 bool sl_status_contradicts(const struct sl_status_column *column)
 {
-	static const enum sl_outcome arrived[] = {SL_STORED, SL_PRESCALED, SL_VETOED, SL_UNWRITTEN};
+	static const enum sl_outcome arrived[] = {SL_STORED, SL_PRESCALED, SL_VETOED, SL_UNWRITTEN,
+						  SL_UNMATCHED};
 	uint64_t sum = column->pending;
 
 	for (size_t i = 0; i < sizeof(arrived) / sizeof(*arrived); i++)

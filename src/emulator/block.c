@@ -162,6 +162,27 @@ int sl_emulator_stay_away(struct sl_emulator_sender *sender, uint64_t k)
 	return sl_emulator_leave_out(sender, k + away - 1); /* and all between */
 }
 
+static uint64_t wrap(const struct sl_key_options *key, uint64_t count)
+{
+	return key->wrap_bits < 64 ? count & ((UINT64_C(1) << key->wrap_bits) - 1) : count;
+}
+
+uint64_t sl_emulator_counter(const struct sl_experiment *e, uint64_t number)
+{
+	if (e->key.by != SL_ALIGN_FRAME)
+		return number;
+	return wrap(&e->key, number + (uint64_t)(int64_t)e->key.offset);
+}
+
+static uint64_t clock_of(const struct sl_experiment *e, uint64_t time_ns)
+{
+	double ahead = e->key.offset + (double)time_ns * e->key.drift_ppm * 1e-6;
+
+	if (e->key.by != SL_ALIGN_TIMESTAMP)
+		return time_ns;
+	return wrap(&e->key, time_ns + (uint64_t)(int64_t)ahead);
+}
+
 int sl_emulator_block(struct sl_emulator_sender *sender, uint32_t m, uint64_t k, uint64_t sequence,
 		      struct sl_emulator_frame *slot)
 {
@@ -181,6 +202,8 @@ int sl_emulator_block(struct sl_emulator_sender *sender, uint32_t m, uint64_t k,
 
 	if (err)
 		return err;
+	stamp.number = sl_emulator_counter(em->experiment, stamp.number);
+	stamp.timestamp = clock_of(em->experiment, stamp.timestamp);
 	stamp.emit_ns = sl_clock_ns();
 	err = note_sent(sender, number, stamp.emit_ns);
 	if (err)

@@ -13,7 +13,8 @@
 static int open_fault_log(struct sl_emulator *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
-	const char *transfer = em->experiment->transfer;
+	const char *one = em->experiment->transfer[0] ? em->experiment->transfer
+						      : em->experiment->detector_name;
 	char path[sizeof(o->fault_log) + SL_TRANSFER_NAME + 1];
 	int fd;
 
@@ -31,8 +32,8 @@ static int open_fault_log(struct sl_emulator *em)
 	}
 	if (!o->fault_log[0])
 		return 0;
-	/* Transfers of one file have one front end, and a log each. */
-	snprintf(path, sizeof(path), "%s%s%s", o->fault_log, transfer[0] ? "." : "", transfer);
+	/* Transfers and detectors of one file have one front end, and a log each. */
+	snprintf(path, sizeof(path), "%s%s%s", o->fault_log, one[0] ? "." : "", one);
 	fd = sl_output_open(path);
 	if (fd < 0)
 		return fd;
@@ -260,9 +261,14 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 
 int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *offer)
 {
+	uint64_t first = sl_geometry_frame(&em->geometry, em->first_frame);
+
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
-		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
+		/* Over a link that goes one way the link counts (number_base). */
+		.first_frame = em->experiment->link->oneway
+				       ? first
+				       : sl_emulator_counter(em->experiment, first),
 		.frame_step = em->geometry.frame_step,
 		.frames = em->to_send == UINT64_MAX ? 0 : em->to_send,
 	};

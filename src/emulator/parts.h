@@ -23,6 +23,9 @@ int sl_emulator_leave_out(struct sl_emulator_sender *sender, uint64_t k);
  * them, and they are answered. */
 int sl_emulator_stay_away(struct sl_emulator_sender *sender, uint64_t k);
 
+/* The frame number as the counter of one of several detectors has it: ahead by its key.offset. */
+uint64_t sl_emulator_counter(const struct sl_experiment *experiment, uint64_t number);
+
 /* ---- senders.c ---- */
 
 /* Divide the modules among the senders; each gets its faults, if there are any. */

@@ -1,5 +1,6 @@
 /* experiment.c - an experiment from its files: site file, experiment file, --set, transfer. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,23 @@ int sl_experiment_transfers(const char *path, const char *const *overrides, size
 	return err;
 }
 
+int sl_experiment_detectors(const char *path, const char *const *overrides, size_t n,
+			    struct sl_detector_names *names)
+{
+	struct sl_config *config = NULL;
+	int err = sl_config_open(path, &config);
+
+	names->n = 0;
+	if (!err) {
+		int set = set_all(config, overrides, n);
+
+		err = sl_detector_names(config, names);
+		err = err ? err : set;
+	}
+	sl_config_close(config);
+	return err;
+}
+
 static void note(struct sl_reader *r, int err)
 {
 	r->err = r->err ? r->err : err;
@@ -111,9 +129,45 @@ static void rename_sections(struct sl_config *config)
 	}
 }
 
+/* What front ends have no use for, and others of the detectors do not have. */
+static void leave_out(struct sl_config *config)
+{
+	static const char *const sections[] = {"stages",  "sinks",	"goniometer", "feedback",
+					       "answers", "parameters", NULL};
+
+	for (unsigned i = 0; sections[i]; i++) {
+		struct sl_node *node = sl_node_child(config->root, sections[i]);
+
+		if (node)
+			sl_node_unlink(node);
+	}
+}
+
+/* The text is that of the whole file: the sections of one detector are not laid over it yet. */
+static int choose_detector(struct sl_reader *r, const char *detector)
+{
+	struct sl_config *config = r->e->config;
+	struct sl_detector_choice choice;
+	int err;
+
+	sl_experiment_hide_tokens(config);
+	if (sl_node_child(config->root, "detectors") && !(r->e->text = sl_config_text(config)))
+		return -ENOMEM;
+	err = sl_detector_choose(config, detector, &choice);
+	if (err || !choice.item)
+		return err;
+	if (r->e->one)
+		leave_out(config);
+	snprintf(r->e->detector_name, sizeof(r->e->detector_name), "%s", choice.item->key);
+	r->detector = choice.item;
+	r->e->names = choice.names;
+	r->e->port_offset = choice.port_offset;
+	return 0;
+}
+
 /* Locks are looked at after each step, so that no later one hides what an earlier one did. */
 static int resolve(struct sl_reader *r, const struct sl_site *site, const char *transfer,
-		   const char *const *overrides, size_t n)
+		   const char *detector, const char *const *overrides, size_t n)
 {
 	struct sl_config *config = r->e->config;
 	struct sl_transfer_choice choice;
@@ -136,13 +190,16 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 		err = sl_experiment_add_live(config);
 	if (err)
 		return err;
+	r->e->port_offset = choice.port_offset;
+	err = choose_detector(r, detector);
+	if (err)
+		return err;
 	if (site->files) {
 		rename_sections(config);
 		note(r, sl_site_finish(site, config));
 	}
 	r->transfer = choice.options;
 	r->e->transfers = choice.transfers;
-	r->e->port_offset = choice.port_offset;
 	return 0;
 }
 
@@ -162,19 +219,24 @@ static int understand(struct sl_reader *r)
 		note(r, sl_experiment_token(e));
 	if (r->err != -ENOMEM)
 		note(r, sl_experiment_check(e, r->bad));
-	if (!r->err)
-		r->err = sl_experiment_check_parameters(e);
 	/* The text is stored with the run: a reader of the file must not learn the secret. */
 	sl_experiment_hide_tokens(e->config);
-	if (!r->err && !(e->text = sl_config_text(e->config)))
+	if (!r->err && !e->text && !(e->text = sl_config_text(e->config)))
 		return -ENOMEM;
 	return r->err;
 }
 
-enum special { PLAIN, NO_SINKS, LIVE };
+enum special { PLAIN, NO_SINKS, LIVE, ONE };
 
-static int open_experiment(const char *path, const char *transfer, const char *const *overrides,
-			   size_t n, enum special special, struct sl_experiment **experiment)
+struct file {
+	const char *path;
+	const char *const *overrides;
+	size_t n;
+};
+
+/* detector NULL: the first one. */
+static int open_alone(const struct file *f, const char *transfer, const char *detector,
+		      enum special special, struct sl_experiment **experiment)
 {
 	struct sl_reader r = {.e = calloc(1, sizeof(*r.e))};
 	struct sl_site site;
@@ -182,13 +244,14 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 
 	if (!r.e)
 		return -ENOMEM;
-	r.e->no_sinks = special == NO_SINKS;
+	r.e->no_sinks = special == NO_SINKS || special == ONE;
 	r.e->live = special == LIVE;
+	r.e->one = special == ONE;
 	err = sl_site_open(&site);
 	if (!err)
-		err = sl_config_open(path, &r.e->config);
+		err = sl_config_open(f->path, &r.e->config);
 	if (!err)
-		err = resolve(&r, &site, transfer, overrides, n);
+		err = resolve(&r, &site, transfer, detector, f->overrides, f->n);
 	sl_site_close(&site);
 	if (!err)
 		err = understand(&r);
@@ -198,6 +261,37 @@ static int open_experiment(const char *path, const char *transfer, const char *c
 	}
 	*experiment = r.e;
 	return 0;
+}
+
+static int open_other(void *arg, const char *name, struct sl_experiment **other)
+{
+	return open_alone(arg, NULL, name, ONE, other);
+}
+
+static int open_experiment(const char *path, const char *transfer, const char *const *overrides,
+			   size_t n, enum special special, struct sl_experiment **experiment)
+{
+	struct file f = {path, overrides, n};
+	struct sl_experiment *e;
+	int err = open_alone(&f, transfer, NULL, special, &e);
+
+	if (err)
+		return err;
+	err = sl_experiment_attach_all(e, open_other, &f);
+	if (!err)
+		err = sl_experiment_check_parameters(e);
+	if (err) {
+		sl_experiment_close(e);
+		return err;
+	}
+	*experiment = e;
+	return 0;
+}
+
+int sl_experiment_open_one(const char *path, const char *detector, const char *const *overrides,
+			   size_t n, struct sl_experiment **experiment)
+{
+	return open_alone(&(struct file){path, overrides, n}, NULL, detector, ONE, experiment);
 }
 
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
@@ -225,6 +319,8 @@ void sl_experiment_close(struct sl_experiment *e)
 		free(e->stage_state[i]);
 	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
 		free(e->sink_state[i]);
+	for (unsigned i = 0; i < e->others; i++)
+		sl_experiment_close(e->other[i].experiment);
 	free(e->generator_state);
 	free(e->link_state);
 	free(e->unit_state);

@@ -24,11 +24,13 @@
 #include "core/metadata/keys.h"
 #include "core/unit.h"
 #include "detector/cut.h"
+#include "experiment/detectors.h"
 #include "experiment/ring_options.h"
 #include "experiment/transfers.h"
 #include "feedback/listener.h"
 #include "frontend/fault.h"
 #include "geometry/refine.h"
+#include "receiver/assemble/join.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
@@ -108,13 +110,28 @@ struct sl_parameters {
 	struct sl_parameter parameter[SL_PARAMETERS];
 };
 
+/* A detector whose parts attach to the events of another one. Of its experiment only what
+ * describes a source is used: detector, link, ring, calibration, geometry, control, faults. */
+enum { SL_EXPERIMENT_OTHERS = SL_DETECTORS_MOST - 1 };
+struct sl_experiment_other {
+	char name[SL_DETECTOR_NAME];
+	struct sl_experiment *experiment;
+	struct sl_join_options join;
+};
+
 struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
 
 	char transfer[SL_TRANSFER_NAME]; /* its name; empty: the file has no transfers */
 	unsigned transfers;		 /* that the file has, this one too; 0: none has a name */
-	unsigned port_offset;		 /* of this transfer, in control.port */
+	unsigned port_offset;		 /* of this transfer or detector, in control.port */
+
+	/* Of a file with several detectors: the name of this one, and how it attaches to events. */
+	char detector_name[SL_DETECTOR_NAME]; /* empty: the file has one, without a name */
+	struct sl_detector_names names;	      /* of all in the file; n 0: likewise */
+	struct sl_key_options key;
+	struct sl_missing_options attach;
 
 	/* As its transfer shows it. */
 	const struct sl_detector *detector;
@@ -140,6 +157,7 @@ struct sl_experiment {
 
 	unsigned stages, sinks;
 	bool no_sinks; /* it may have none: its opener runs nothing of it */
+	bool one;      /* it is opened for one of several detectors: it has no stages and sinks */
 	bool live;     /* a share is added where it has none */
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
 	void *stage_state[SL_EXPERIMENT_STAGES];
@@ -169,6 +187,10 @@ struct sl_experiment {
 	struct sl_metadata_section said;
 
 	struct sl_parameters *parameters; /* NULL: it declares none */
+
+	/* Its own detector defines events; these attach to them. */
+	struct sl_experiment_other other[SL_EXPERIMENT_OTHERS];
+	unsigned others;
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */
@@ -202,6 +224,12 @@ int sl_experiment_set_own(const char *lines);
 /* What there is to choose from; after an error, as far as it is known. */
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
 			    struct sl_transfer_names *names);
+/* Likewise, of the file's detectors. */
+int sl_experiment_detectors(const char *path, const char *const *overrides, size_t n,
+			    struct sl_detector_names *names);
+/* One of the file's detectors alone, as its front end needs it: without stages and sinks. */
+int sl_experiment_open_one(const char *path, const char *detector, const char *const *overrides,
+			   size_t n, struct sl_experiment **experiment);
 void sl_experiment_close(struct sl_experiment *experiment);
 
 /* An add-on's open() finds zeroed memory with its options, in every run. Keep copies of all states,
@@ -233,6 +261,14 @@ int sl_experiment_resolved_tree(const struct sl_experiment *experiment, struct s
  * file: of the experiment file and of overrides; else of overrides alone. Before an experiment is
  * opened; the list is used until the end. */
 void sl_experiment_distrust(const char *const *roots, size_t n, bool file);
+
+/* Another detector, with what it has in common with the events of this one; closed together with
+ * this experiment. -EINVAL, logged: they do not fit together; it stays the caller's. */
+int sl_experiment_attach(struct sl_experiment *experiment, const char *name,
+			 struct sl_experiment *other, const struct sl_join_options *join);
+
+/* Of all detectors. */
+uint32_t sl_experiment_modules(const struct sl_experiment *experiment);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
 uint16_t sl_experiment_service(const struct sl_experiment *experiment);	  /* enum sl_service */

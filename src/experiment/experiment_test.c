@@ -668,7 +668,7 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 16);
+	assert_int_equal(n, 18);
 }
 
 static void threads_are_placed_and_wait_as_told(void **state)

@@ -19,4 +19,6 @@ void sl_experiment_files(const struct sl_experiment *e, sl_file_each *each, void
 	for (unsigned i = 0; i < e->sinks; i++)
 		if (e->sink[i]->files)
 			e->sink[i]->files(e->sink_state[i], each, arg);
+	for (unsigned i = 0; i < e->others; i++)
+		sl_experiment_files(e->other[i].experiment, each, arg);
 }

@@ -3,7 +3,8 @@
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
- *            transfer; geometry.c the section of that name; goniometer.c the list of axes;
+ *            transfer; detectors.c one of several detectors, and what of them has to fit;
+ *            geometry.c the section of that name; goniometer.c the list of axes;
  *            metadata.c what users say of a run;
  *            parameters.c what a run form may set; distrust.c paths and code of other hosts;
  *            plugins.c the plug-ins that it names; outputs.c where a run's files go; token.c the
@@ -45,6 +46,12 @@ enum sl_section_bit {
 	SL_SECTION_METADATA = 1 << 15,
 	SL_SECTION_PARAMETERS = 1 << 16,
 	SL_SECTION_FLIGHT = 1 << 17,
+	SL_SECTION_DETECTORS = 1 << 18,
+};
+/* Of the plain sections: those that each of several detectors has for itself. */
+enum {
+	SL_SECTIONS_OF_DETECTORS = SL_SECTION_RING | SL_SECTION_CONTROL | SL_SECTION_CALIBRATION |
+				   SL_SECTION_GEOMETRY | SL_SECTION_FRONTEND | SL_SECTION_FEROCE
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */
@@ -60,6 +67,7 @@ extern const struct sl_plain_section sl_plain_sections[]; /* ends with a NULL na
 struct sl_reader {
 	struct sl_experiment *e;
 	struct sl_node *transfer; /* the options of the transfer; NULL: the file has none */
+	struct sl_node *detector; /* likewise, of what attaches the detector */
 	bool site; /* a part of a site file: a section without a kind is meant for every kind */
 	int err;
 	unsigned bad; /* enum sl_section_bit: sections with mistakes */
@@ -104,6 +112,14 @@ void sl_experiment_forget_outputs(struct sl_experiment *experiment);
 
 /* 0, or -EINVAL when something was wrong and logged. `at`: where the link is named. */
 int sl_experiment_check_link(const struct sl_experiment *experiment, const struct sl_node *at);
+/* How the detector attaches to events: key, missing. */
+void sl_experiment_read_attachment(struct sl_reader *reader);
+
+/* Open the other detectors of the file and attach them. Logged. */
+typedef int sl_experiment_open_other(void *arg, const char *name, struct sl_experiment **other);
+int sl_experiment_attach_all(struct sl_experiment *experiment, sl_experiment_open_other *open,
+			     void *arg);
+
 /* All checks that need none of the parts in `bad`. */
 int sl_experiment_check(const struct sl_experiment *experiment, unsigned bad);
 

@@ -392,11 +392,11 @@ static void read_emulate(struct sl_reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct sl_reader *r)
 {
-	static const char *const known[] = {"detector",	   "link",     "ring",	     "unit",
-					    "stages",	   "sinks",    "threads",    "frontend",
-					    "control",	   "feroce",   "emulate",    "transfers",
-					    "calibration", "feedback", "plugins",    "geometry",
-					    "goniometer",  "metadata", "parameters", NULL};
+	static const char *const known[] = {
+		"detector",    "link",	    "ring",    "unit",	   "stages",	 "sinks",
+		"threads",     "frontend",  "control", "feroce",   "emulate",	 "transfers",
+		"calibration", "feedback",  "plugins", "geometry", "goniometer", "metadata",
+		"parameters",  "detectors", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -424,6 +424,7 @@ void sl_experiment_read(struct sl_reader *r)
 	} table[] = {
 		{SL_SECTION_DETECTOR, read_detector},
 		{SL_SECTION_DETECTOR, read_cut},
+		{SL_SECTION_DETECTORS, sl_experiment_read_attachment},
 		{SL_SECTION_LINK, read_link},
 		{SL_SECTION_UNIT, read_unit},
 		{SL_SECTION_STAGES, read_stages},

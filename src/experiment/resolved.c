@@ -66,13 +66,12 @@ static struct sl_node *section_of(const struct sl_experiment *e, const char *nam
 	return node || !was ? node : sl_node_child(e->config->root, was);
 }
 
-/* A section with a kind: what all kinds have, then the kind's own. */
-static void add_kind(struct maker *m, const char *name, const char *kind,
+/* A section with a kind: what all kinds have, then the kind's own; to `node`. */
+static void add_kind(struct maker *m, struct sl_node *node, const char *name, const char *kind,
 		     const struct sl_option *common, const void *common_base,
 		     const struct sl_option *own, const void *own_base)
 {
 	const struct sl_node *section = section_of(m->e, name, NULL);
-	struct sl_node *node = add(m, m->config->root, name, SL_NODE_MAP);
 
 	add_value(m, node, "kind", kind, sl_node_child(section, "kind"));
 	add_options(m, node, section, common, common_base);
@@ -102,9 +101,9 @@ static void add_free_keys(struct maker *m, struct sl_node *parent, const struct 
 		add_value(m, map, node->key, node->text, node);
 }
 
-static void add_plain(struct maker *m, const struct sl_plain_section *s)
+static void add_plain(struct maker *m, struct sl_node *parent, const struct sl_plain_section *s)
 {
-	struct sl_node *node = add(m, m->config->root, s->name, SL_NODE_MAP);
+	struct sl_node *node = add(m, parent, s->name, SL_NODE_MAP);
 
 	add_options(m, node, section_of(m->e, s->name, s->was), s->options,
 		    (const char *)m->e + s->offset);
@@ -202,24 +201,74 @@ static void add_parameters(struct maker *m)
 				      section->origin, NULL);
 }
 
-static void add_all(struct maker *m)
+/* What describes a source: the options of the detector go to `detector`, its sections to
+ * `parent`. */
+static void add_source(struct maker *m, struct sl_node *parent, struct sl_node *detector)
 {
 	const struct sl_experiment *e = m->e;
 
-	add_plugins(m);
-	add_kind(m, "detector", e->generator->name, sl_detector_options, &e->cut.generator_options,
-		 e->generator->options, e->generator_state);
+	add_kind(m, detector, "detector", e->generator->name, sl_detector_options,
+		 &e->cut.generator_options, e->generator->options, e->generator_state);
 	add_transfer(m);
-	add_kind(m, "link", e->link->name, sl_link_options, &e->link_options, e->link->options,
-		 e->link_state);
-	add_kind(m, "unit", e->unit->name, sl_unit_options, &e->unit_options, e->unit->options,
-		 e->unit_state);
+	add_kind(m, add(m, parent, "link", SL_NODE_MAP), "link", e->link->name, sl_link_options,
+		 &e->link_options, e->link->options, e->link_state);
+}
+
+/* An item of detectors; `e` is its experiment, and `first` the one that defines events. */
+static void add_detector(struct maker *m, struct sl_node *list, const struct sl_experiment *e,
+			 bool first)
+{
+	const struct sl_experiment *outer = m->e;
+	const struct sl_node *from = section_of(e, "detectors", NULL);
+	struct sl_node *item = add(m, list, NULL, SL_NODE_MAP);
+	struct sl_node *node = add(m, item, e->detector_name, SL_NODE_MAP);
+
+	from = from ? from->child : NULL;
+	while (from && strcmp(from->child->key, e->detector_name) != 0)
+		from = from->next;
+	from = from ? from->child : NULL;
+	m->e = e;
+	add_source(m, node, node);
+	for (const struct sl_plain_section *s = sl_plain_sections; s->name; s++)
+		if (s->part & SL_SECTIONS_OF_DETECTORS)
+			add_plain(m, node, s);
+	if (!first) {
+		add_options(m, add(m, node, "key", SL_NODE_MAP),
+			    from ? sl_node_child(from, "key") : NULL, sl_key_options, &e->key);
+		add_options(m, node, from, sl_missing_options, &e->attach);
+	}
+	m->e = outer;
+}
+
+static void add_detectors(struct maker *m)
+{
+	const struct sl_experiment *e = m->e;
+	struct sl_node *list = add(m, m->config->root, "detectors", SL_NODE_LIST);
+
+	add_detector(m, list, e, !strcmp(e->detector_name, e->names.name[0]));
+	for (unsigned i = 0; i < e->others; i++)
+		add_detector(m, list, e->other[i].experiment, false);
+}
+
+static void add_all(struct maker *m)
+{
+	const struct sl_experiment *e = m->e;
+	struct sl_node *root = m->config->root;
+
+	add_plugins(m);
+	if (e->detector_name[0])
+		add_detectors(m);
+	else
+		add_source(m, root, add(m, root, "detector", SL_NODE_MAP));
+	add_kind(m, add(m, root, "unit", SL_NODE_MAP), "unit", e->unit->name, sl_unit_options,
+		 &e->unit_options, e->unit->options, e->unit_state);
 	add_stages(m);
 	add_sinks(m);
 	add_axes(m);
 	for (const struct sl_plain_section *s = sl_plain_sections; s->name; s++)
-		add_plain(m, s);
-	add_value(m, m->config->root, "emulate", e->emulate_local ? "local" : "none",
+		if (!e->detector_name[0] || !(s->part & SL_SECTIONS_OF_DETECTORS))
+			add_plain(m, root, s);
+	add_value(m, root, "emulate", e->emulate_local ? "local" : "none",
 		  section_of(e, "emulate", NULL));
 	add_parameters(m);
 }

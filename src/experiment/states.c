@@ -53,7 +53,9 @@ int sl_experiment_keep_states(struct sl_experiment *e)
 	}
 	sl_experiment_forget_states(e);
 	e->states = s;
-	return 0;
+	for (unsigned i = 0; i < e->others && !err; i++)
+		err = sl_experiment_keep_states(e->other[i].experiment);
+	return err;
 }
 
 void sl_experiment_forget_states(struct sl_experiment *e)
@@ -83,4 +85,6 @@ void sl_experiment_renew_sources(struct sl_experiment *e)
 		return;
 	memcpy(e->generator_state, e->states->generator, e->generator->state_bytes);
 	memcpy(e->link_state, e->states->link, e->link->state_bytes);
+	for (unsigned i = 0; i < e->others; i++)
+		sl_experiment_renew_sources(e->other[i].experiment);
 }

@@ -15,12 +15,18 @@ static struct sl_node *control_key(struct sl_node *of, const char *key)
 void sl_experiment_hide_tokens(struct sl_config *config)
 {
 	struct sl_node *transfers = sl_node_child(config->root, "transfers");
+	struct sl_node *detectors = sl_node_child(config->root, "detectors");
 	struct sl_node *token = control_key(config->root, "token");
 
 	if (token)
 		token->secret = true;
 	for (struct sl_node *t = transfers ? transfers->child : NULL; t; t = t->next) {
 		token = control_key(t, "token");
+		if (token)
+			token->secret = true;
+	}
+	for (struct sl_node *d = detectors ? detectors->child : NULL; d; d = d->next) {
+		token = d->child ? control_key(d->child, "token") : NULL;
 		if (token)
 			token->secret = true;
 	}

@@ -1,6 +1,7 @@
 /* measure.c - what follows from a result and a flight record: rates, waits, what buffers hold. */
 #include <string.h>
 
+#include "core/ledger.h"
 #include "explain/private.h"
 
 /* Of a record, the samples this long before the first loss and after it count as near. */
@@ -80,7 +81,7 @@ uint64_t sl_case_lost(const struct sl_case *c)
 	uint64_t lost = 0;
 
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
-		if (o != SL_STORED && o != SL_VETOED && o != SL_PRESCALED)
+		if (sl_outcome_is_loss((enum sl_outcome)o))
 			lost += c->outcome[o];
 	return lost;
 }

@@ -1,6 +1,7 @@
 /* status.c - what a run counts, as series. */
 #include <sluice/status.h>
 
+#include "core/ledger.h"
 #include "flight/private.h"
 
 static void counter(struct sl_series_ring *ring, const char *unit, uint64_t value, const char *name)
@@ -94,7 +95,7 @@ uint64_t sl_flight_lost(const struct sl_status *s)
 	uint64_t lost = 0;
 
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
-		if (o != SL_STORED && o != SL_VETOED && o != SL_PRESCALED)
+		if (sl_outcome_is_loss((enum sl_outcome)o))
 			lost += sl_status_total(s, (enum sl_outcome)o);
 	return lost;
 }

@@ -4,6 +4,7 @@
 
 #include <sluice/sink.h>
 
+#include "core/ledger.h"
 #include "monitor/result.h"
 
 const char *sl_result_name(enum sl_result result)
@@ -110,7 +111,7 @@ void sl_result_words(const struct sl_status *status, char *text, size_t bytes)
 
 bool sl_outcome_is_trouble(enum sl_outcome outcome)
 {
-	return outcome != SL_STORED && outcome != SL_PRESCALED && outcome != SL_VETOED;
+	return sl_outcome_is_loss(outcome);
 }
 
 enum sl_result sl_result_of(const struct sl_status *status)

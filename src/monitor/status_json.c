@@ -1,5 +1,6 @@
 /* status_json.c - a status as JSON. */
 #include "monitor/status_json.h"
+#include "monitor/detectors_json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -343,6 +344,7 @@ static json_t *document_json(const struct sl_status_document *d)
 		json_object_set_new(json, "detector", detector_json(s));
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
 		json_object_set_new(json, "flight", text_or_null(s->flight));
+		json_object_set_new(json, "detectors", sl_json_detectors(s));
 		json_object_set_new(json, "watermark", number(s->watermark));
 		json_object_set_new(json, "too_slow",
 				    s->too_slow ? sl_json_text(s->addon[s->too_slow - 1].name)

@@ -9,6 +9,7 @@
 #include "base/file/part_file.h"
 #include "base/log.h"
 #include "client/text.h"
+#include "monitor/detectors_json.h"
 #include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
 #include "monitor/pace_json.h"
@@ -274,6 +275,8 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 	if (json && version >= 2)
 		json_object_set_new(json, "flight",
 				    s->flight[0] ? sl_json_text(s->flight) : json_null());
+	if (json && s->detectors)
+		json_object_set_new(json, "detectors", sl_json_detectors(s));
 	return json;
 }
 

@@ -14,10 +14,9 @@
 
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
  * change it. */
-static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool offer_lacks(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			size_t why_bytes)
 {
-	const struct sl_experiment *e = r->experiment;
 	const char *what = NULL;
 
 	if (!(offer->services & sl_experiment_service(e)))
@@ -55,11 +54,10 @@ static enum family family_of_list(const char *list)
 }
 
 /* No packet of such a source could be accepted, or no credit reach it. */
-static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool is_hopeless(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			size_t why_bytes)
 {
 	static const uint8_t nowhere[4];
-	const struct sl_experiment *e = r->experiment;
 	enum family source = family_of(offer->source.ip), here;
 	struct sl_link_facts facts;
 
@@ -87,12 +85,12 @@ static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offe
 }
 
 /* Where a block is placed line by line, both must mean the same lines. */
-static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool lines_differ(const struct sl_feed *f, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_lines *lines = &r->ring.lines;
+	const struct sl_lines *lines = &f->ring.lines;
 
-	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
+	if (!lines->pitch && sl_experiment_message(f->experiment) != SL_MESSAGE_LINE)
 		return false;
 	if (offer->lines &&
 	    (!lines->pitch || (offer->lines == lines->count && offer->line_bytes == lines->bytes)))
@@ -105,32 +103,30 @@ static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *off
 }
 
 /* Shared memory has its credits elsewhere. */
-static bool is_open_loop(const struct sl_receiver *r, const struct sl_offer *offer)
+static bool is_open_loop(const struct sl_experiment *e, const struct sl_offer *offer)
 {
-	const struct sl_link *link = r->experiment->link;
+	const struct sl_link *link = e->link;
 
 	return link->oneway || (!offer->credit_va && !strcmp(link->wire, "roce"));
 }
 
 /* It takes credits; or over RC our own responder, or a NIC without a posted receive, tells it to
  * come again. */
-static bool can_wait(const struct sl_receiver *r, const struct sl_offer *offer)
+static bool can_wait(const struct sl_experiment *e, const struct sl_offer *offer)
 {
-	const struct sl_experiment *e = r->experiment;
 	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
 		     ((e->link->guards & SL_GUARD_ENFORCED) ||
 		      sl_experiment_operation(e) == SL_OPERATION_SEND);
 
-	return asked || !is_open_loop(r, offer);
+	return asked || !is_open_loop(e, offer);
 }
 
 /* ring.overrun says what to do with a source for which there is no room, and this one would never
  * be treated so. */
-static bool policy_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+static bool policy_lacks(const struct sl_experiment *e, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
-	const struct sl_experiment *e = r->experiment;
-	bool waits = can_wait(r, offer);
+	bool waits = can_wait(e, offer);
 
 	if (e->ring.overrun == SL_OVERRUN_PAUSE && !waits)
 		snprintf(why, why_bytes,
@@ -158,12 +154,14 @@ static int take_over_transfer(struct sl_receiver *r, const struct sl_offer *offe
 	return err;
 }
 
-int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool same_host,
-		       struct sl_plan *plan, char *why, size_t why_bytes)
+int sl_feed_accept(struct sl_feed *f, const struct sl_offer *offer, bool same_host,
+		   struct sl_plan *plan, char *why, size_t why_bytes)
 {
-	struct sl_experiment *e = r->experiment;
-	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
-	struct sl_source *s = &r->source[offer->module];
+	struct sl_receiver *r = f->receiver;
+	struct sl_experiment *e = f->experiment;
+	uint32_t module = f->first + offer->module;
+	uint64_t block_bytes = offer->bare ? f->ring.pixel_bytes : f->ring.block_bytes;
+	struct sl_source *s = &r->source[module];
 	struct sl_offer placed = *offer;
 	uint64_t frames;
 	int err;
@@ -173,33 +171,33 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 			 (unsigned long long)offer->block_bytes, (unsigned long long)block_bytes);
 		return -EINVAL;
 	}
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted &&
-		    r->assembler.options.first_frame != offer->first_frame) {
+	for (uint32_t m = 0; m < r->modules; m++)
+		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted && r->of[m] == f &&
+		    f->assembler.options.first_frame != offer->first_frame) {
 			snprintf(why, why_bytes, "it begins with frame %llu, the others with %llu",
 				 (unsigned long long)offer->first_frame,
-				 (unsigned long long)r->assembler.options.first_frame);
+				 (unsigned long long)f->assembler.options.first_frame);
 			return -EINVAL;
 		}
-	if (is_hopeless(r, offer, why, why_bytes) || offer_lacks(r, offer, why, why_bytes) ||
-	    lines_differ(r, offer, why, why_bytes) || policy_lacks(r, offer, why, why_bytes))
+	if (is_hopeless(e, offer, why, why_bytes) || offer_lacks(e, offer, why, why_bytes) ||
+	    lines_differ(f, offer, why, why_bytes) || policy_lacks(e, offer, why, why_bytes))
 		return -EINVAL;
 	if (r->started)
-		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);
+		err = sl_rejoin_begin(r, module, offer->first_frame, why, why_bytes);
 	else
 		err = 0;
 	if (err)
 		return err;
-	placed.first_sequence = r->source[offer->module].end;
+	placed.first_sequence = s->end;
 	err = r->handover_from ? take_over_transfer(r, offer, plan)
-			       : e->link->receiving->accept(e->link_state, &placed, plan);
+			       : f->link->receiving->accept(f->link_state, &placed, plan);
 	if (err) {
-		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
+		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", f->link->name,
 			 strerror(-err));
 		return err;
 	}
 	/* From now on the link looks for it: nothing of it is late before that. */
-	sl_ring_looked(&r->ring, offer->module, sl_clock_ns());
+	sl_ring_looked(&f->ring, offer->module, sl_clock_ns());
 	s->offer = *offer;
 	s->plan = *plan;
 	r->plans++;
@@ -208,40 +206,53 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->dropped = false;
 	s->first_sequence = s->end;
 	frames = offer->frames < ENDLESS - s->end ? offer->frames : 0;
-	s->final_frame = offer->first_frame + (frames - 1) * r->assembler.options.frame_step;
-	if (frames > r->expected)
+	s->final_frame = offer->first_frame + (frames - 1) * f->assembler.options.frame_step;
+	if (f == &r->feed[0] && frames > r->expected) /* events are its frames */
 		r->expected = frames;
 	s->offered = frames ? s->end + frames : 0;
-	s->open_loop = is_open_loop(r, offer);
-	s->can_wait = can_wait(r, offer);
+	s->open_loop = is_open_loop(e, offer);
+	s->can_wait = can_wait(e, offer);
 	r->same_clock &= same_host;
 	if (r->started) {
-		sl_rejoin_end(r, offer->module);
+		sl_rejoin_end(r, module);
 		return 0;
 	}
-	r->assembler.options.first_frame = offer->first_frame;
-	if (s->open_loop && !(e->link->guards & SL_GUARD_ENFORCED))
-		r->assembler.options.unguarded |= UINT64_C(1) << offer->module;
-	sl_assembler_begin(&r->assembler, offer->module, 0, offer->first_frame);
+	f->assembler.options.first_frame = offer->first_frame;
+	if (s->open_loop && !(f->link->guards & SL_GUARD_ENFORCED))
+		f->assembler.options.unguarded |= UINT64_C(1) << (offer->module);
+	sl_assembler_begin(&f->assembler, offer->module, 0, offer->first_frame);
 	return 0;
 }
 
-void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
+int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool same_host,
+		       struct sl_plan *plan, char *why, size_t why_bytes)
 {
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	return sl_feed_accept(&r->feed[0], offer, same_host, plan, why, why_bytes);
+}
+
+void sl_feed_cancel_plan(struct sl_feed *f, uint16_t transfer)
+{
+	struct sl_receiver *r = f->receiver;
+
+	for (uint32_t m = f->first; m < f->first + f->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer) {
 			sl_rejoin_drop(r, m);
 			r->source[m].accepted = false;
 		}
 }
 
-int sl_receiver_set_queue(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
+void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 {
-	const struct sl_link_receiving *link = r->experiment->link->receiving;
+	sl_feed_cancel_plan(&r->feed[0], transfer);
+}
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+int sl_feed_set_queue(struct sl_feed *f, uint16_t transfer, uint32_t qpn)
+{
+	const struct sl_link_receiving *link = f->link->receiving;
+	struct sl_receiver *r = f->receiver;
+
+	for (uint32_t m = f->first; m < f->first + f->modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer)
 			r->source[m].plan.credit_qpn = qpn;
-	return link->set_queue ? link->set_queue(r->experiment->link_state, transfer, qpn)
-			       : -ENOTSUP;
+	return link->set_queue ? link->set_queue(f->link_state, transfer, qpn) : -ENOTSUP;
 }

@@ -21,9 +21,13 @@ void sl_receiver_rest(struct sl_receiver *r)
  * of a new one. */
 static void clear_records(struct sl_receiver *r)
 {
-	for (uint64_t k = 0; k < r->ring.slots; k++)
-		for (uint32_t m = 0; m < r->ring.modules; m++)
-			memset(sl_ring_record(&r->ring, k, m), 0, SL_RECORD_BYTES);
+	for (unsigned d = 0; d < r->feeds; d++) {
+		struct sl_ring *ring = &r->feed[d].ring;
+
+		for (uint64_t k = 0; k < ring->slots; k++)
+			for (uint32_t m = 0; m < ring->modules; m++)
+				memset(sl_ring_record(ring, k, m), 0, SL_RECORD_BYTES);
+	}
 }
 
 /* Stages forget what they learned; those that learn nothing are as they were after open(). */
@@ -79,7 +83,7 @@ int sl_receiver_again(struct sl_receiver *r, const char *outcomes_path)
 	int err;
 
 	sl_receiver_begin_run(r);
-	err = sl_ledger_init(&r->ledger, r->experiment->run.modules);
+	err = sl_ledger_init(&r->ledger, sl_experiment_modules(r->experiment));
 	if (!err)
 		err = sl_receiver_open_ring(r);
 	if (!err) {

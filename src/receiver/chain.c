@@ -152,6 +152,18 @@ static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *bu
 	}
 }
 
+/* Pixels of the other detectors. */
+static int add_parts(const struct sl_env *env, struct sl_chain_build *build)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < env->others && !err; i++) {
+		build->part[i].detector = &env->other[i];
+		err = add(build, &sl_part_stage, &build->part[i], env);
+	}
+	return err;
+}
+
 int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,
 		  struct sl_chain_build *build)
 {
@@ -170,6 +182,8 @@ int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,
 			sl_options_defaults(copy->options, build->copy_state);
 		err = add(build, copy, build->copy_state, env);
 	}
+	if (!err)
+		err = add_parts(env, build);
 	for (unsigned i = 0; i < e->stages && !err; i++)
 		err = add(build, e->stage[i], e->stage_state[i], env);
 	if (err)

@@ -4,6 +4,7 @@
 
 #include "core/unit.h"
 #include "experiment/experiment.h"
+#include "receiver/part.h"
 
 struct sl_chain_build {
 	struct sl_chain chain;
@@ -12,6 +13,7 @@ struct sl_chain_build {
 	struct sl_constant constant[SL_RESULTS];
 	uint32_t constants;
 	void *copy_state; /* of the stage added for sinks that want raw pixels */
+	struct sl_part_stage part[SL_EXPERIMENT_OTHERS]; /* of those added for other detectors */
 };
 
 /* Open every stage in order; errors are logged. On failure everything opened is closed again. */

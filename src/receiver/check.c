@@ -38,10 +38,19 @@ static bool is_large(const struct sl_geometry *g)
 	return true;
 }
 
-static int check_stages(struct sl_experiment *e, const struct sl_geometry *geometry)
+/* Of the detectors that attach to events. */
+struct others {
+	struct sl_geometry geometry[SL_EXPERIMENT_OTHERS];
+	struct sl_env_detector detector[SL_EXPERIMENT_OTHERS];
+};
+
+static int check_stages(struct sl_experiment *e, const struct sl_geometry *geometry,
+			const struct others *others)
 {
 	struct sl_env env = {
 		.geometry = geometry,
+		.other = others->detector,
+		.others = e->others,
 		.detector = e->detector,
 		.detector_state = e->detector_state,
 		.frame_rate_Hz = e->run.frame_rate_Hz,
@@ -63,8 +72,37 @@ static int check_stages(struct sl_experiment *e, const struct sl_geometry *geome
 	return err;
 }
 
+static int open_other(const struct sl_experiment_other *other, struct sl_geometry *geometry)
+{
+	struct sl_experiment *e = other->experiment;
+	struct sl_lines lines;
+	int err = sl_experiment_open_detector(e, geometry);
+
+	if (err)
+		sl_error("detector '%s' cannot be opened: %s", other->name, strerror(-err));
+	else
+		err = sl_ring_options_lines(&e->ring, geometry, &lines);
+	e->detector->close(e->detector_state);
+	return err;
+}
+
+static int open_others(const struct sl_experiment *e, uint32_t modules, struct others *others)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < e->others && !err; i++) {
+		err = open_other(&e->other[i], &others->geometry[i]);
+		others->detector[i] = (struct sl_env_detector){.name = e->other[i].name,
+							       .geometry = &others->geometry[i],
+							       .first_module = modules};
+		modules += others->geometry[i].modules;
+	}
+	return err;
+}
+
 int sl_receiver_check(struct sl_experiment *e)
 {
+	struct others others;
 	struct sl_geometry geometry;
 	struct sl_lines lines;
 	int err, stages;
@@ -76,7 +114,9 @@ int sl_receiver_check(struct sl_experiment *e)
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
 	} else {
 		err = sl_ring_options_lines(&e->ring, &geometry, &lines);
-		stages = is_large(&geometry) ? 0 : check_stages(e, &geometry);
+		if (!err)
+			err = open_others(e, geometry.modules, &others);
+		stages = err || is_large(&geometry) ? 0 : check_stages(e, &geometry, &others);
 		err = err ? err : stages;
 	}
 	e->detector->close(e->detector_state); /* due even when open() failed */

@@ -1,4 +1,5 @@
-/* control.c - the receiver as control drivers see it (core/control.h). */
+/* control.c - a detector of the receiver as control drivers see it (core/control.h): they count its
+ * modules from 0. */
 #include "core/control.h"
 
 #include <errno.h>
@@ -13,61 +14,76 @@ enum { NAP_NS = 1000 * 1000 };
 
 static int offer(void *arg, struct sl_offer *offer)
 {
-	const struct sl_experiment *e = ((struct sl_receiver *)arg)->experiment;
+	const struct sl_feed *f = arg;
 
-	return e->link->receiving->offer(e->link_state, offer);
+	return f->link->receiving->offer(f->link_state, offer);
 }
 
 static int accept_offer(void *arg, const struct sl_offer *offer, bool same_host,
 			struct sl_plan *plan, char *why, size_t why_bytes)
 {
-	return sl_receiver_accept(arg, offer, same_host, plan, why, why_bytes);
+	return sl_feed_accept(arg, offer, same_host, plan, why, why_bytes);
 }
 
 static int set_queue(void *arg, uint16_t transfer, uint32_t qpn)
 {
-	return sl_receiver_set_queue(arg, transfer, qpn);
+	return sl_feed_set_queue(arg, transfer, qpn);
 }
 
 static void cancel_plan(void *arg, uint16_t transfer)
 {
-	sl_receiver_cancel_plan(arg, transfer);
+	sl_feed_cancel_plan(arg, transfer);
 }
 
 static void cancel_offer(void *arg, uint32_t module)
 {
-	sl_receiver_cancel_offer(arg, module);
+	const struct sl_feed *f = arg;
+
+	sl_receiver_cancel_offer(f->receiver, f->first + module);
 }
 
 static int count(void *arg, uint32_t module, uint64_t next, uint64_t sent, uint64_t position,
 		 bool final, char *why, size_t why_bytes)
 {
-	return sl_receiver_count(arg, module, next, sent, position, final, why, why_bytes);
+	const struct sl_feed *f = arg;
+
+	return sl_receiver_count(f->receiver, f->first + module, next, sent, position, final, why,
+				 why_bytes);
 }
 
 static void end(void *arg, uint32_t module)
 {
-	sl_receiver_end(arg, module);
+	const struct sl_feed *f = arg;
+
+	sl_receiver_end(f->receiver, f->first + module);
 }
 
 static void cut(void *arg, uint32_t module)
 {
-	sl_receiver_cut(arg, module);
+	const struct sl_feed *f = arg;
+
+	sl_receiver_cut(f->receiver, f->first + module);
 }
 
 static void source_lost(void *arg, uint32_t module)
 {
-	sl_receiver_source_lost(arg, module);
+	const struct sl_feed *f = arg;
+
+	sl_receiver_source_lost(f->receiver, f->first + module);
 }
 
 static void limit(void *arg, uint64_t sequence)
 {
-	sl_receiver_limit(arg, sequence);
+	struct sl_feed *f = arg;
+
+	atomic_store_explicit(&f->limit, sequence, memory_order_relaxed);
 }
 
 static void progress(void *arg, uint32_t module, struct sl_progress *progress)
 {
-	sl_receiver_progress(arg, module, progress);
+	const struct sl_feed *f = arg;
+
+	sl_receiver_progress(f->receiver, f->first + module, progress);
 }
 
 const struct sl_control_ops sl_receiver_control_ops = {
@@ -84,22 +100,24 @@ const struct sl_control_ops sl_receiver_control_ops = {
 	.progress = progress,
 };
 
-void sl_receiver_control_env(struct sl_receiver *r, struct sl_control_env *env)
+void sl_receiver_control_env(struct sl_receiver *r, unsigned detector, struct sl_control_env *env)
 {
-	env->experiment = r->experiment;
-	env->geometry = &r->geometry;
-	env->block_bytes = r->ring.block_bytes;
-	env->pixel_bytes = r->ring.pixel_bytes;
+	struct sl_feed *f = &r->feed[detector];
+
+	env->experiment = f->experiment;
+	env->geometry = f->geometry;
+	env->block_bytes = f->ring.block_bytes;
+	env->pixel_bytes = f->ring.pixel_bytes;
 	env->ops = &sl_receiver_control_ops;
-	env->arg = r;
+	env->arg = f;
 }
 
 int sl_receiver_wait_open(const struct sl_receiver *r)
 {
 	uint64_t end = sl_clock_ns() + OPEN_NS;
 
-	for (uint32_t m = 0; m < r->ring.modules;) {
-		if (sl_ring_opened(&r->ring, m)) {
+	for (uint32_t m = 0; m < r->modules;) {
+		if (sl_feed_opened(r->of, m)) {
 			m++;
 		} else if (sl_clock_ns() > end) {
 			sl_error("no slots were opened within 10 s: this host is too busy");

@@ -261,8 +261,8 @@ static void counts_that_cannot_be_true_are_refused(void **state)
 	while (!sl_emulator_finished(f.emulator))
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	pass_counts(&f, false);
-	block = f.receiver->ring.block_bytes;
-	opened = sl_ring_opened(&f.receiver->ring, 0);
+	block = f.receiver->feed[0].ring.block_bytes;
+	opened = sl_ring_opened(&f.receiver->feed[0].ring, 0);
 #define LIE(next, sent, position, word)                                                            \
 	do {                                                                                       \
 		assert_int_equal(sl_receiver_count(f.receiver, 0, next, sent, position, true, why, \
@@ -301,7 +301,7 @@ static void a_hopeless_offer_is_refused_with_the_reason(void **state)
 
 	memcpy(good.source.ip, v4, sizeof(v4));
 	assert_int_equal(sl_receiver_open(e, NULL, &receiver), 0);
-	good.block_bytes = receiver->ring.block_bytes;
+	good.block_bytes = receiver->feed[0].ring.block_bytes;
 #define REFUSED(change, word)                                                                \
 	do {                                                                                 \
 		offer = good;                                                                \
@@ -341,7 +341,7 @@ static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
 	char why[160];
 
 	assert_int_equal(sl_receiver_open(e, NULL, &receiver), 0);
-	offer.block_bytes = receiver->ring.block_bytes;
+	offer.block_bytes = receiver->feed[0].ring.block_bytes;
 	assert_int_equal(sl_receiver_accept(receiver, &offer, true, &plan, why, sizeof(why)), 0);
 	offer.module = 1;
 	offer.first_frame = 8;
@@ -444,7 +444,7 @@ static void the_slots_of_every_module_are_measured(void **state)
 		plan_module(&silent, f.receiver, !m);
 		assert_int_equal(sl_receiver_start(f.receiver), 0);
 		assert_int_equal(sl_emulator_start(f.emulator), 0);
-		wait_for_slots(&f, f.receiver->ring.slots);
+		wait_for_slots(&f, f.receiver->feed[0].ring.slots);
 		sl_emulator_stop(f.emulator, true);
 		sl_emulator_plan_end(f.emulator);
 		sl_emulator_plan_end(silent.emulator);

@@ -72,15 +72,20 @@ int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 	const char *what;
 	int err;
 
+	if (r->outlives && r->experiment->others) {
+		sl_error("control.keeper is for one detector, and this experiment has %u",
+			 r->experiment->others + 1);
+		return -ENOTSUP;
+	}
 	if (!r->outlives)
-		return sl_region_open(link->places, bytes, &r->region);
+		return sl_region_open(link->places, bytes, &r->memory[0].region);
 	if (link->no_handover) {
 		sl_error("control.keeper: link '%s' cannot outlive the receiver: %s", link->name,
 			 link->no_handover);
 		return -ENOTSUP;
 	}
 	if (!r->handover_from) {
-		err = sl_region_open(SL_REGION_SHARED, bytes, &r->region);
+		err = sl_region_open(SL_REGION_SHARED, bytes, &r->memory[0].region);
 		return err ? err : sl_region_open(SL_REGION_SHARED, notes, &r->notes);
 	}
 	what = misfit(r, r->handover_from);
@@ -92,7 +97,7 @@ int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 			what);
 		return -EINVAL;
 	}
-	err = map(r->handover_from->region, bytes, &r->region);
+	err = map(r->handover_from->region, bytes, &r->memory[0].region);
 	if (!err)
 		err = map(r->handover_from->notes, notes, &r->notes);
 	if (err)
@@ -107,14 +112,14 @@ void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_handover *hand
 	sl_handover_init(handover);
 	snprintf(handover->link, sizeof(handover->link), "%s", e->link->name);
 	handover->experiment = sl_experiment_digest(e);
-	handover->slots = r->ring.slots;
-	handover->modules = r->ring.modules;
-	handover->region_bytes = r->region.bytes;
+	handover->slots = r->feed[0].ring.slots;
+	handover->modules = r->modules;
+	handover->region_bytes = r->memory[0].region.bytes;
 	handover->host = r->same_clock;
-	handover->region = r->region.fd;
+	handover->region = r->memory[0].region.fd;
 	handover->notes = r->notes.fd;
 	handover->link_fd = e->link->handover->keep(e->link_state, SL_LINK_TRANSFERS);
-	for (uint32_t m = 0; m < r->ring.modules; m++) {
+	for (uint32_t m = 0; m < r->modules; m++) {
 		handover->transfer[m].offer = r->source[m].offer;
 		handover->transfer[m].plan = r->source[m].plan;
 		handover->transfer[m].fd =
@@ -128,10 +133,10 @@ static void begin(struct sl_receiver *r, const uint64_t *first)
 	bool together = r->experiment->ring.align == SL_ALIGN_SEQUENCE;
 	uint64_t highest = 0, end = 0, left = 0;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (first[r->source[m].transfer] > highest)
 			highest = first[r->source[m].transfer];
-	for (uint32_t m = 0; m < r->ring.modules; m++) {
+	for (uint32_t m = 0; m < r->modules; m++) {
 		struct sl_source *s = &r->source[m];
 		uint64_t k = together ? highest : first[s->transfer];
 		uint64_t since = s->plan.first_sequence;
@@ -147,17 +152,17 @@ static void begin(struct sl_receiver *r, const uint64_t *first)
 			end = s->offered;
 		if (s->offered > k && s->offered - k > left)
 			left = s->offered - k;
-		sl_ring_begin(&r->ring, m, k);
-		sl_assembler_skip(&r->assembler, m, k);
-		sl_assembler_begin(&r->assembler, m, k,
+		sl_ring_begin(&r->feed[0].ring, m, k);
+		sl_assembler_skip(&r->feed[0].assembler, m, k);
+		sl_assembler_begin(&r->feed[0].assembler, m, k,
 				   s->offer.first_frame +
-					   (k - since) * r->assembler.options.frame_step);
+					   (k - since) * r->feed[0].assembler.options.frame_step);
 		sl_ledger_begin(&r->ledger, m, k);
 	}
 	r->expected = left;
 	sl_receiver_limit(r, end);
 	/* What waits in the sockets comes at once. */
-	sl_ring_open(&r->ring, end);
+	sl_ring_open(&r->feed[0].ring, end);
 }
 
 int sl_receiver_take_over(struct sl_receiver *r)
@@ -179,9 +184,10 @@ int sl_receiver_take_over(struct sl_receiver *r)
 	begin(r, first);
 	r->handover_from = NULL;
 	r->taken_over = true;
-	sl_info("took over %u modules; this run begins with sequence %llu", r->ring.modules,
-		(unsigned long long)r->assembler.next);
-	if (r->experiment->run.dark_frames && r->assembler.next >= r->experiment->run.dark_frames)
+	sl_info("took over %u modules; this run begins with sequence %llu", r->modules,
+		(unsigned long long)r->feed[0].assembler.next);
+	if (r->experiment->run.dark_frames &&
+	    r->feed[0].assembler.next >= r->experiment->run.dark_frames)
 		sl_warn("dark frames were sent before: pedestals of this run are those of the "
 			"calibration, until dark frames come again");
 	return 0;

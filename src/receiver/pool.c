@@ -53,8 +53,8 @@ uint64_t sl_pool_bytes(uint32_t count, const struct sl_shape *result, uint32_t r
 	return frame_bytes(result, results) * count;
 }
 
-int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
-		 const struct sl_shape *result, uint32_t results)
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, unsigned feeds,
+		 uint32_t items, const struct sl_shape *result, uint32_t results)
 {
 	uint64_t per_frame = frame_bytes(result, results);
 	int err;
@@ -63,8 +63,11 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_
 	pool->frames = calloc(count, sizeof(*pool->frames));
 	pool->views = calloc((size_t)count * modules, sizeof(*pool->views));
 	pool->verdicts = calloc((size_t)count * items, sizeof(*pool->verdicts));
-	err = !pool->frames || !pool->views || !pool->verdicts ? -ENOMEM
-							       : sl_queue_init(&pool->free, count);
+	if (feeds > 1)
+		pool->parts = calloc((size_t)count * feeds, sizeof(*pool->parts));
+	err = !pool->frames || !pool->views || !pool->verdicts || (feeds > 1 && !pool->parts)
+		      ? -ENOMEM
+		      : sl_queue_init(&pool->free, count);
 	if (!err && per_frame)
 		err = sl_region_open(SL_REGION_HOST, per_frame * count, &pool->results);
 	if (err) {
@@ -73,6 +76,7 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		init_view(pool, i, modules, items, result, results, per_frame * i);
+		pool->frames[i].part = pool->parts ? &pool->parts[(size_t)i * feeds] : NULL;
 		sl_queue_push(&pool->free, &pool->frames[i]);
 	}
 	return 0;
@@ -91,6 +95,7 @@ void sl_pool_fini(struct sl_pool *pool)
 	if (pool->results.base)
 		sl_region_close(&pool->results);
 	free(pool->frames);
+	free(pool->parts);
 	free(pool->views);
 	free(pool->verdicts);
 	*pool = (struct sl_pool){.results = {.fd = -1}};

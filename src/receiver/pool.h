@@ -16,6 +16,7 @@
 
 struct sl_flow_frame {
 	struct sl_frame frame; /* first: a frame is found from it by a cast */
+	struct sl_frame *part; /* [feeds]: what each detector has in it; NULL: there is one */
 	bool done;	       /* the unit is through with it, or never had it */
 	struct sl_pool *home;
 	/* Dropped unprocessed: as many more came after it in a row, alike but for their numbers. */
@@ -40,6 +41,7 @@ struct sl_flow_frame {
 
 struct sl_pool {
 	struct sl_flow_frame *frames;
+	struct sl_frame *parts; /* [count][feeds]; NULL: one detector */
 	struct sl_view *views;
 	struct sl_verdict *verdicts;
 	struct sl_region results;
@@ -50,8 +52,8 @@ struct sl_pool {
 /* Memory for the results of this many frames. */
 uint64_t sl_pool_bytes(uint32_t count, const struct sl_shape *result, uint32_t results);
 
-int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
-		 const struct sl_shape *result, uint32_t results);
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, unsigned feeds,
+		 uint32_t items, const struct sl_shape *result, uint32_t results);
 void sl_pool_fini(struct sl_pool *pool);
 
 /* All frames are back, wherever they were; no thread uses the pool. */

@@ -27,6 +27,7 @@
 #include "receiver/assemble/assembler.h"
 #include "receiver/calibration.h"
 #include "receiver/chain.h"
+#include "receiver/feed.h"
 #include "receiver/handover.h"
 #include "receiver/pool.h"
 #include "receiver/receiver.h"
@@ -199,18 +200,19 @@ struct sl_receiver {
 	struct sl_env env; /* stages and the unit keep its address */
 	char name[SL_EXPERIMENT_NAME];
 	bool detector_open, unit_open;
-	bool resting;	    /* between two runs: there is no second part */
-	void *link_options; /* the link's state before its first open: each run starts from it */
+	bool resting; /* between two runs: there is no second part */
 
 	struct sl_placement placement;
-	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
 	bool outlives;	 /* memory and sockets may outlive the process */
 	bool taken_over; /* and another process had them before */
 	const struct sl_handover
 		*handover_from; /* while it begins; NULL: there was no receiver before */
 	struct sl_region notes; /* for the receiver after this one */
 
-	struct sl_region region;
+	unsigned feeds;					    /* detectors */
+	struct sl_env_detector other[SL_EXPERIMENT_OTHERS]; /* for env */
+	uint32_t modules;				    /* of all of them */
+	struct sl_feed_memory memory[SL_FEEDS];
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];
 	struct sl_flight_tap *flight; /* [pollers]; NULL: no packet is sampled */
@@ -220,7 +222,6 @@ struct sl_receiver {
 	uint32_t drop_frames; /* of the pool, for each sink that drops frames (on_slow) */
 	uint32_t drop_sinks;
 	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
-	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
 	unsigned workers;
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
@@ -235,21 +236,22 @@ struct sl_receiver {
 
 	/* ---- of one run: zeros at its beginning; `guard` is the first member ---- */
 	char guard[64];
-	bool link_open, started;
+	bool started;
 	_Atomic bool outcomes_failed;
 	_Atomic uint32_t state; /* enum sl_state */
 	unsigned sinks_open;
 	struct sl_forecast forecast;
 	uint32_t plans; /* that were made or taken over so far */
-	struct sl_ring ring;
-	struct sl_assembler assembler;
+	struct sl_feed feed[SL_FEEDS];
+	struct sl_feed *of[SL_ASSEMBLER_MODULES]; /* the feed of each module */
+	struct sl_join join;			  /* of the feeds, where there are several */
+	bool all_enforced; /* no link lets a source write where it was not granted */
 	_Alignas(64) struct sl_link_counters counters;
 	struct sl_link_idle link_idle[SL_POLLERS];
-	_Alignas(64) _Atomic uint64_t limit; /* no slot is opened from this sequence on */
-	_Atomic bool pause;		     /* wanted, from this sequence on; 0: from the next: */
+	_Alignas(64) _Atomic bool pause; /* wanted, from this sequence on; 0: from the next: */
 	_Atomic uint64_t pause_at;
-	_Atomic uint64_t pause_limit; /* what the dispatcher made of that; UINT64_MAX: no pause */
-	_Atomic uint64_t pause_seen;  /* the pause_at that it made it of */
+	/* The pause_at of which the dispatcher made the pause_limit of feeds. */
+	_Atomic uint64_t pause_seen;
 	/* Read by every turn of pollers and workers, written once. */
 	_Alignas(64) _Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
@@ -311,6 +313,7 @@ struct sl_receiver {
 
 /* receiver.c: the steps of an opening that each run takes, in this order. */
 int sl_receiver_open_ring(struct sl_receiver *receiver);
+int sl_receiver_keep_links(struct sl_receiver *receiver); /* their options, before the first */
 int sl_receiver_open_link(struct sl_receiver *receiver);
 int sl_receiver_open_unit(struct sl_receiver *receiver);
 int sl_receiver_open_outputs(struct sl_receiver *receiver, const char *outcomes_path);
@@ -356,6 +359,17 @@ uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
 /* threads.c: wait until all but the link threads have ended; then for those. Link threads answer
  * sources that repeat what was acknowledged, until the receiver closes. */
+/* open_ring.c: its own detector's experiment, or that of another one. */
+struct sl_experiment *sl_receiver_experiment(const struct sl_receiver *receiver, unsigned feed);
+/* open_ring.c: the feed whose link this link thread polls. */
+const struct sl_feed *sl_receiver_polled(const struct sl_receiver *receiver, unsigned poller);
+
+/* accept.c: as receiver.h has them, of one detector and its own modules and transfers. */
+int sl_feed_accept(struct sl_feed *feed, const struct sl_offer *offer, bool same_host,
+		   struct sl_plan *plan, char *why, size_t why_bytes);
+void sl_feed_cancel_plan(struct sl_feed *feed, uint16_t transfer);
+int sl_feed_set_queue(struct sl_feed *feed, uint16_t transfer, uint32_t qpn);
+
 void sl_receiver_join(struct sl_receiver *receiver);
 void sl_receiver_join_link(struct sl_receiver *receiver);
 /* handover.c: memory for the ring. */
@@ -372,6 +386,9 @@ void sl_dispatcher_end(struct sl_dispatcher *dispatcher);
 void sl_dispatcher_close(struct sl_dispatcher *dispatcher); /* NULL: nothing */
 /* Any thread: there may be something to do. */
 void sl_dispatcher_wake(struct sl_receiver *receiver);
+
+/* slots.c: open what is free; of the module that got most, how many. */
+unsigned sl_slots_open(struct sl_receiver *receiver);
 
 /* drop.c. The ring has hardly any room left; this frame is dropped, and its outcomes say so; and
  * whether b comes right after a and the row that follows it, and is alike. */

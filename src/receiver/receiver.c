@@ -57,67 +57,66 @@ static int open_detector(struct sl_receiver *r)
 	return 0;
 }
 
+/* Of detectors that attach to events: what their rings and links need to know. */
+static int open_other(struct sl_receiver *r, unsigned d)
+{
+	struct sl_experiment *e = sl_receiver_experiment(r, d);
+	int err = sl_experiment_open_detector(e, &r->memory[d].geometry);
+
+	r->memory[d].detector_open = true; /* likewise */
+	if (err)
+		sl_error("detector '%s' cannot be opened: %s", r->experiment->other[d - 1].name,
+			 strerror(-err));
+	return err;
+}
+
+/* For stages and sinks. */
+static void describe_others(struct sl_receiver *r)
+{
+	uint32_t first = r->geometry.modules;
+
+	for (unsigned i = 0; i < r->experiment->others; i++) {
+		const struct sl_geometry *g = &r->memory[i + 1].geometry;
+
+		r->other[i] = (struct sl_env_detector){
+			.name = r->experiment->other[i].name, .geometry = g, .first_module = first};
+		first += g->modules;
+	}
+	r->env.other = r->other;
+	r->env.others = r->experiment->others;
+}
+
+static int open_detectors(struct sl_receiver *r)
+{
+	int err = open_detector(r);
+
+	for (unsigned d = 1; d <= r->experiment->others && !err; d++)
+		err = open_other(r, d);
+	if (!err)
+		describe_others(r);
+	return err;
+}
+
+/* Each detector has threads of its own. */
 static int open_pollers(struct sl_receiver *r)
 {
-	if (r->experiment->flight.record && sl_flight_open(r->placement.pollers, &r->flight))
+	unsigned pollers = r->placement.pollers + r->experiment->others;
+
+	if (pollers > SL_POLLERS) {
+		sl_error("%u link threads are too many: %d is the most, and each detector has its "
+			 "own; lower link.pollers",
+			 pollers, SL_POLLERS);
+		return -EINVAL;
+	}
+	if (r->experiment->flight.record && sl_flight_open(pollers, &r->flight))
 		return -ENOMEM;
-	while (r->pollers < r->placement.pollers) {
+	while (r->pollers < pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 		if (fd < 0)
 			return -errno;
 		r->wake[r->pollers++].fd = fd;
 	}
-	return 0;
-}
-
-/* Where the file says that sources take no credits, those guard nothing. */
-static uint32_t guards_of(const struct sl_receiver *r)
-{
-	const struct sl_experiment *e = r->experiment;
-	struct sl_link_facts facts;
-
-	sl_link_facts(e->link, e->link_state, &facts);
-	return facts.credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
-}
-
-int sl_receiver_open_link(struct sl_receiver *r)
-{
-	struct sl_experiment *e = r->experiment;
-	struct sl_link_env env = {
-		.ring = &r->ring,
-		.pollers = r->pollers,
-		.wake = r->wake,
-		.counters = &r->counters,
-		.flight = r->flight,
-		.service = sl_experiment_service(e),
-		.operation = sl_experiment_operation(e),
-		.message = sl_experiment_message(e),
-		.pmtu = sl_experiment_pmtu(e),
-		.crc = sl_experiment_crc(e),
-		.bits = r->geometry.bit_depth,
-		.pixel_bytes = (uint32_t)sl_dtype_bytes(r->geometry.dtype),
-		.unread_rows = r->geometry.unread_rows,
-		.notes = r->notes.base,
-	};
-	int err, fd;
-
-	if (r->handover_from) {
-		fd = fcntl(r->handover_from->link_fd, F_DUPFD_CLOEXEC, 0);
-		env.handover_fd = &fd;
-	}
-	memcpy(e->link_state, r->link_options, e->link->state_bytes);
-	sl_flight_clear(r->flight, r->pollers);
-	r->link_open = true;
-	err = e->link->open(e->link_state, &env);
-	if (err)
-		return err;
-	sl_guard_name(guards_of(r), r->guard, sizeof(r->guard));
-	r->env.link = e->link->name;
-	r->env.guard = r->guard;
-	r->env.proof = sl_proof_name(sl_experiment_crc(e)
-					     ? SL_PROOF_CHECKSUM
-					     : e->link->proof(env.service, env.message));
 	return 0;
 }
 
@@ -154,11 +153,11 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	if (!sl_room_for(what, sl_pool_bytes(frames, r->build.result, r->build.results),
 			 "make unit.batch smaller, or raise the limit"))
 		return -ENOMEM;
-	err = sl_pool_init(&r->pool, frames, r->geometry.modules,
+	err = sl_pool_init(&r->pool, frames, r->modules, r->feeds,
 			   sl_geometry_frame_items(&r->geometry), r->build.result,
 			   r->build.results);
 	if (!err)
-		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->geometry.modules,
+		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->modules, r->feeds,
 				   sl_geometry_frame_items(&r->geometry), NULL, 0);
 	if (err) {
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
@@ -166,8 +165,10 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	}
 	if (e->unit->know && r->pool.results.base)
 		e->unit->know(e->unit_state, r->pool.results.base, r->pool.results.bytes);
-	if (e->unit->know && r->region.base)
-		e->unit->know(e->unit_state, r->region.base, r->region.bytes);
+	for (unsigned d = 0; e->unit->know && d < r->feeds; d++)
+		if (r->memory[d].region.base)
+			e->unit->know(e->unit_state, r->memory[d].region.base,
+				      r->memory[d].region.bytes);
 	r->batches = calloc(r->n_batches, sizeof(*r->batches));
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
 		r->batches[i].capacity = e->unit_options.batch;
@@ -245,7 +246,7 @@ static int open_memory(struct sl_receiver *r)
 	int err = open_pollers(r);
 
 	if (!err)
-		err = open_detector(r);
+		err = open_detectors(r);
 	if (!err)
 		err = sl_receiver_open_ring(r);
 	if (!err)
@@ -262,8 +263,10 @@ void sl_receiver_begin_run(struct sl_receiver *r)
 	memset((char *)r + offsetof(struct sl_receiver, guard), 0,
 	       sizeof(*r) - offsetof(struct sl_receiver, guard));
 	atomic_store(&r->same_clock, true); /* until an offer comes from elsewhere */
-	atomic_store(&r->limit, UINT64_MAX);
-	atomic_store(&r->pause_limit, UINT64_MAX);
+	for (unsigned d = 0; d < SL_FEEDS; d++) {
+		atomic_store(&r->feed[d].limit, UINT64_MAX);
+		atomic_store(&r->feed[d].pause_limit, UINT64_MAX);
+	}
 	r->resting = false;
 }
 
@@ -276,23 +279,12 @@ int sl_receiver_open_outputs(struct sl_receiver *r, const char *outcomes_path)
 		err = open_sinks(r);
 	if (err)
 		return err;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
-	atomic_store(&r->ledger.source_alive, r->experiment->run.modules);
+	atomic_store(&r->ledger.source_alive, r->modules);
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
 	atomic_store(&r->state, SL_STATE_CONFIGURED);
-	return 0;
-}
-
-static int keep_link_options(struct sl_receiver *r)
-{
-	const struct sl_experiment *e = r->experiment;
-
-	r->link_options = malloc(e->link->state_bytes ? e->link->state_bytes : 1);
-	if (!r->link_options)
-		return -ENOMEM;
-	memcpy(r->link_options, e->link_state, e->link->state_bytes);
 	return 0;
 }
 
@@ -308,12 +300,12 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	r->experiment = experiment;
 	r->outlives = kept;
 	r->handover_from = handover;
-	r->region.fd = r->notes.fd = -1;
+	r->memory[0].region.fd = r->notes.fd = -1;
 	r->pool.results.fd = r->dropped.results.fd = -1;
 	sl_receiver_begin_run(r);
-	err = keep_link_options(r);
+	err = sl_receiver_keep_links(r);
 	if (!err)
-		err = sl_ledger_init(&r->ledger, experiment->run.modules);
+		err = sl_ledger_init(&r->ledger, sl_experiment_modules(experiment));
 	if (!err)
 		err = sl_placement_receiver(experiment, "", &r->placement);
 	if (!err)
@@ -348,8 +340,9 @@ void sl_receiver_set_metadata(struct sl_receiver *r, const struct sl_env_metadat
 void sl_receiver_serve(struct sl_receiver *r)
 {
 	sl_begins_tell(r, sl_clock_ns());
-	if (r->experiment->link->receiving->serve)
-		r->experiment->link->receiving->serve(r->experiment->link_state);
+	for (unsigned d = 0; d < r->feeds; d++)
+		if (r->feed[d].link->receiving->serve)
+			r->feed[d].link->receiving->serve(r->feed[d].link_state);
 }
 
 struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *r, unsigned *taps)
@@ -360,7 +353,7 @@ struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *r, unsigned *ta
 
 bool sl_receiver_plan(const struct sl_receiver *r, uint32_t module, struct sl_plan *plan)
 {
-	if (module >= r->ring.modules || !atomic_load(&r->source[module].accepted))
+	if (module >= r->modules || !atomic_load(&r->source[module].accepted))
 		return false;
 	*plan = r->source[module].plan;
 	return true;
@@ -420,10 +413,16 @@ int sl_receiver_finish(struct sl_receiver *r)
 	return err;
 }
 
+static void close_feed(struct sl_feed *f)
+{
+	if (f->link_open)
+		f->link->close(f->link_state);
+	f->link_open = false;
+	sl_ring_fini(&f->ring);
+}
+
 void sl_receiver_close_run(struct sl_receiver *r)
 {
-	struct sl_experiment *e = r->experiment;
-
 	atomic_store(&r->abandon, 1);
 	sl_dispatcher_wake(r);
 	sl_receiver_join(r);
@@ -433,10 +432,8 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	close_sinks(r, NULL);
 	sl_sink_threads_close(r);
 	sl_outcomes_close(r);
-	if (r->link_open)
-		e->link->close(e->link_state);
-	r->link_open = false;
-	sl_ring_fini(&r->ring);
+	for (unsigned d = 0; d < r->feeds; d++)
+		close_feed(&r->feed[d]);
 	sl_ledger_fini(&r->ledger);
 }
 
@@ -465,17 +462,25 @@ void sl_receiver_close(struct sl_receiver *r)
 	if (!r->resting)
 		sl_receiver_close_run(r);
 	sl_receiver_close_unit(r);
-	free(r->fill);
-	if (r->region.base)
-		sl_region_close(&r->region);
+	for (unsigned d = 0; d < SL_FEEDS; d++) {
+		free(r->memory[d].fill);
+		free(r->memory[d].link_options);
+		if (r->memory[d].region.base)
+			sl_region_close(&r->memory[d].region);
+	}
 	if (r->notes.base)
 		sl_region_close(&r->notes);
 	sl_calibrated_free(&r->calibrated);
 	if (r->detector_open)
 		e->detector->close(e->detector_state);
+	for (unsigned d = 1; d <= e->others; d++)
+		if (r->memory[d].detector_open) {
+			struct sl_experiment *other = sl_receiver_experiment(r, d);
+
+			other->detector->close(other->detector_state);
+		}
 	for (unsigned i = 0; i < r->pollers; i++)
 		close(r->wake[i].fd);
 	sl_flight_close(r->flight);
-	free(r->link_options);
 	free(r);
 }

@@ -55,9 +55,6 @@ bool sl_receiver_plan(const struct sl_receiver *receiver, uint32_t module, struc
  * Until the receiver closes. */
 struct sl_flight_tap *sl_receiver_taps(const struct sl_receiver *receiver, unsigned *taps);
 
-/* The queue pair of a source whose offer could not name it. */
-int sl_receiver_set_queue(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
-
 /* Before a sink may ask, after open and after again. NULL: there are none. */
 struct sl_env_metadata;
 void sl_receiver_set_metadata(struct sl_receiver *receiver, const struct sl_env_metadata *metadata);
@@ -74,8 +71,9 @@ void sl_receiver_source_lost(struct sl_receiver *receiver, uint32_t module);
 /* Every source that has not ended is lost. */
 void sl_receiver_abandon(struct sl_receiver *receiver);
 
-/* For sources that cannot count. No slot is opened from this sequence on, but for those that are
- * open already: a source that is not told so is held back there. */
+/* For sources that cannot count, of the detector that defines events. No slot is opened from this
+ * sequence on, but for those that are open already: a source that is not told so is held back
+ * there. */
 void sl_receiver_limit(struct sl_receiver *receiver, uint64_t sequence);
 
 /* Open no slot from the next frame on, until it is called again with false: sources that wait for
@@ -107,7 +105,8 @@ void sl_receiver_progress(const struct sl_receiver *receiver, uint32_t module,
 extern const struct sl_control_ops sl_receiver_control_ops;
 
 /* All of env but for its file and modules. */
-void sl_receiver_control_env(struct sl_receiver *receiver, struct sl_control_env *env);
+void sl_receiver_control_env(struct sl_receiver *receiver, unsigned detector,
+			     struct sl_control_env *env);
 
 /* After start: until every module has slots for what may come. -ETIMEDOUT, logged. */
 int sl_receiver_wait_open(const struct sl_receiver *receiver);

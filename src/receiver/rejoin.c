@@ -14,18 +14,22 @@
 void sl_rejoin_drop(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source *s = &r->source[module];
+	struct sl_feed *f = r->of[module];
 
-	r->experiment->link->receiving->drop(r->experiment->link_state, s->transfer);
-	sl_ring_grace(&r->ring, &s->left);
+	f->link->receiving->drop(f->link_state, s->transfer);
+	sl_ring_grace(&f->ring, &s->left);
 	s->dropped = true;
 }
 
 /* Every poller has begun another poll: it is out of the queue, and has no credit for it in mind. */
-static bool left(const struct sl_receiver *r, const struct sl_source *s)
+static bool left(const struct sl_receiver *r, uint32_t module)
 {
+	const struct sl_source *s = &r->source[module];
+	const struct sl_ring *ring = &r->of[module]->ring;
+
 	for (unsigned i = 0; i < r->pollers; i++) {
 		uint64_t then = s->left.epoch[i];
-		uint64_t now = atomic_load_explicit(&r->ring.poller[i].epoch, memory_order_acquire);
+		uint64_t now = atomic_load_explicit(&ring->poller[i].epoch, memory_order_acquire);
 
 		if (now - then < (then & 1 ? 2 : 1))
 			return false;
@@ -39,6 +43,7 @@ int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame
 	struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
 	bool settled = atomic_load_explicit(&s->settled, memory_order_acquire);
+	struct sl_feed *f = r->of[module];
 
 	if (state == SL_SOURCE_RUNNING || atomic_load(&r->dispatched)) {
 		snprintf(why, why_bytes,
@@ -59,10 +64,10 @@ int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame
 	if (!s->dropped)
 		sl_rejoin_drop(r, module);
 	/* The link may give it the place of any that was dropped. */
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->source[m].dropped && !left(r, &r->source[m]))
+	for (uint32_t m = 0; m < r->modules; m++)
+		if (r->source[m].dropped && !left(r, m))
 			return -EAGAIN;
-	sl_ring_rewind(&r->ring, module, s->end);
+	sl_ring_rewind(&f->ring, module - f->first, s->end);
 	return 0;
 }
 

@@ -41,7 +41,7 @@ static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want,
 /* It is kept, and will not be stored. */
 static void mark_unwritten(struct sl_frame *frame, enum sl_cause cause)
 {
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = SL_UNWRITTEN;
@@ -54,7 +54,7 @@ static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t
 {
 	bool sample = sl_frame_is_prescaled(frame);
 
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		const struct sl_view *view = &frame->view[v];
 		enum sl_outcome outcome = view->outcome;
 		enum sl_cause cause = view->cause;
@@ -124,18 +124,48 @@ static void count_odd(struct sl_receiver *r, const struct sl_frame *frame, uint3
 	t->number = frame->number + 1;
 }
 
+/* A part of no event, and nothing of it is lost. */
+static bool is_unmatched(const struct sl_frame *frame)
+{
+	bool any = false;
+
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
+		any |= frame->view[v].outcome == SL_UNMATCHED;
+		if (frame->view[v].outcome != SL_UNMATCHED &&
+		    frame->view[v].outcome != SL_NO_OUTCOME)
+			return false;
+	}
+	return any;
+}
+
+/* Of its modules that are here. */
+static uint64_t pixel_bytes(const struct sl_receiver *r, const struct sl_frame *frame)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned d = 0; d < r->feeds; d++) {
+		const struct sl_feed *f = &r->feed[d];
+		uint64_t missing = frame->missing >> f->first;
+
+		if (f->modules < 64)
+			missing &= (UINT64_C(1) << f->modules) - 1;
+		bytes += (f->modules - (uint32_t)__builtin_popcountll(missing)) *
+			 f->geometry->module_bytes;
+	}
+	return bytes;
+}
+
 static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
 			bool late, uint64_t sunk_ns)
 {
-	uint32_t whole = frame->views - (uint32_t)__builtin_popcountll(frame->missing);
 	struct sl_totals *t = &r->totals;
 
 	sl_sequence_begin(&t->sequence);
 	sl_sequence_add(&t->frames, 1);
-	if (want == SL_WANT_BROKEN)
+	if (want == SL_WANT_BROKEN && !is_unmatched(frame))
 		sl_sequence_add(&t->broken, 1);
-	else
-		sl_sequence_add(&t->bytes, whole * r->geometry.module_bytes);
+	if (want != SL_WANT_BROKEN)
+		sl_sequence_add(&t->bytes, pixel_bytes(r, frame));
 	if (frame->flags & SL_FRAME_PARTIAL)
 		sl_sequence_add(&t->partial, 1);
 	if (want == SL_WANT_KEPT)
@@ -260,7 +290,7 @@ static void copy_frame(const struct sl_frame *from, struct sl_frame *to)
 	struct sl_view *view = to->view;
 	struct sl_verdict *verdict = to->verdict;
 
-	memcpy(view, from->view, from->views * sizeof(*view));
+	memcpy(view, from->view, sl_frame_all_views(from) * sizeof(*view));
 	memcpy(verdict, from->verdict, from->items * sizeof(*verdict));
 	*to = *from;
 	to->view = view;

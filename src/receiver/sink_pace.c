@@ -107,10 +107,17 @@ static const char *place(const struct sl_receiver *r, unsigned sink)
 	return e->sink[sink]->where ? e->sink[sink]->where(e->sink_state[sink]) : "";
 }
 
-/* The ring is half full: soon sources would have to wait, or overrun. */
+/* A ring is half full: soon sources would have to wait, or overrun. */
 static bool pressed(const struct sl_receiver *r)
 {
-	return 2 * atomic_load_explicit(&r->slots_used.now, memory_order_relaxed) >= r->ring.slots;
+	if (2 * atomic_load_explicit(&r->slots_used.now, memory_order_relaxed) >=
+	    r->feed[0].ring.slots)
+		return true;
+	for (unsigned d = 1; d < r->feeds; d++)
+		if (2 * atomic_load_explicit(&r->feed[d].slots_now, memory_order_relaxed) >=
+		    r->feed[d].ring.slots)
+			return true;
+	return false;
 }
 
 bool sl_sink_pace_may_wait(const struct sl_receiver *r, uint32_t sinks)

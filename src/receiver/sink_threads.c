@@ -298,7 +298,7 @@ static int open_queues(struct sl_receiver *r, uint32_t frames, uint32_t stand_in
 	if (!err)
 		err = sl_queue_init(&r->lent_stand_ins.frames, stand_ins);
 	if (!err)
-		err = sl_pool_init(&r->stand_ins, stand_ins, r->geometry.modules,
+		err = sl_pool_init(&r->stand_ins, stand_ins, r->modules, r->feeds,
 				   sl_geometry_frame_items(&r->geometry), NULL, 0);
 	return err;
 }

@@ -17,7 +17,8 @@ static const char *count_problem(const struct sl_receiver *r, uint32_t module, u
 				 uint64_t sent, uint64_t position)
 {
 	const struct sl_source *s = &r->source[module];
-	uint64_t granted = sl_ring_opened(&r->ring, module);
+	const struct sl_feed *f = r->of[module];
+	uint64_t granted = sl_feed_opened(r->of, module);
 
 	if (s->open_loop)
 		granted += OPEN_LOOP_FRAMES;
@@ -30,8 +31,8 @@ static const char *count_problem(const struct sl_receiver *r, uint32_t module, u
 		return "it sent more than there was";
 	if (s->offered && next > s->offered)
 		return "it sent more than it offered";
-	if ((r->experiment->link->guards & SL_GUARD_CREDITED) &&
-	    (next > granted || s->first_sequence + position / r->ring.block_bytes > granted))
+	if ((f->link->guards & SL_GUARD_CREDITED) &&
+	    (next > granted || s->first_sequence + position / f->ring.block_bytes > granted))
 		return "it sent more than it was granted";
 	return NULL;
 }
@@ -41,6 +42,7 @@ int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uin
 {
 	struct sl_source *s = &r->source[module];
 	const char *problem = count_problem(r, module, next, sent, position);
+	struct sl_feed *f = r->of[module];
 
 	if (problem) {
 		snprintf(why, why_bytes, "module %u: a count that cannot be true: %s", module,
@@ -50,7 +52,7 @@ int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uin
 	sl_ledger_report(&r->ledger, module, sent);
 	sl_ledger_skip(&r->ledger, module, next - sent);
 	atomic_store_explicit(&s->next, next, memory_order_release);
-	r->experiment->link->receiving->reported(r->experiment->link_state, s->transfer, position);
+	f->link->receiving->reported(f->link_state, s->transfer, position);
 	if (final) {
 		atomic_fetch_sub(&r->ledger.source_alive, 1);
 		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);
@@ -69,7 +71,7 @@ void sl_receiver_source_lost(struct sl_receiver *r, uint32_t module)
 
 void sl_receiver_limit(struct sl_receiver *r, uint64_t sequence)
 {
-	atomic_store_explicit(&r->limit, sequence, memory_order_relaxed);
+	atomic_store_explicit(&r->feed[0].limit, sequence, memory_order_relaxed);
 }
 
 void sl_receiver_end(struct sl_receiver *r, uint32_t module)
@@ -113,21 +115,22 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 			  struct sl_progress *progress)
 {
 	const struct sl_source *s = &r->source[module];
-	const struct sl_link_receiving *link = r->experiment->link->receiving;
-	uint64_t reached = sl_ring_reached(&r->ring, module);
+	const struct sl_feed *f = r->of[module];
+	uint64_t reached = sl_feed_reached(r->of, module);
 
 	*progress = (struct sl_progress){
 		.first = atomic_load_explicit(&s->first, memory_order_relaxed),
 		.end = last_of(s),
 		.reached = reached,
-		.opened = sl_ring_opened(&r->ring, module),
-		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.opened = sl_feed_opened(r->of, module),
+		.packets = reached ? sl_feed_packets(r->of, reached - 1, module) : 0,
 		.packets_whole = s->plan.packets,
 		.idle = sl_receiver_idle(r),
-		.looked_ns = sl_ring_looked_at(&r->ring, module),
+		.looked_ns = sl_feed_looked_at(r->of, module),
 		.arrived = sl_link_packets(&r->counters),
 		.waits = atomic_load_explicit(&s->can_wait, memory_order_relaxed),
-		.failed = link->failed && link->failed(r->experiment->link_state, s->transfer),
+		.failed = f->link->receiving->failed &&
+			  f->link->receiving->failed(f->link_state, s->transfer),
 	};
 }
 
@@ -135,7 +138,7 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 void sl_receiver_pause(struct sl_receiver *r, bool pause)
 {
 	atomic_store_explicit(&r->pause, pause, memory_order_relaxed);
-	/* Pairs with the load in pause_limit(). */
+	/* Pairs with the load in sl_slots_open(). */
 	atomic_store_explicit(&r->pause_at, 0, memory_order_release);
 	sl_dispatcher_wake(r);
 }
@@ -143,7 +146,7 @@ void sl_receiver_pause(struct sl_receiver *r, bool pause)
 void sl_receiver_pause_at(struct sl_receiver *r, uint64_t sequence)
 {
 	atomic_store_explicit(&r->pause, true, memory_order_relaxed);
-	/* Pairs with the load in pause_limit(). */
+	/* Pairs with the load in sl_slots_open(). */
 	atomic_store_explicit(&r->pause_at, sequence, memory_order_release);
 	if (r->started)
 		sl_dispatcher_wake(r);
@@ -152,15 +155,16 @@ void sl_receiver_pause_at(struct sl_receiver *r, uint64_t sequence)
 bool sl_receiver_is_drained(const struct sl_receiver *r, uint64_t *next)
 {
 	uint64_t at = atomic_load_explicit(&r->pause_at, memory_order_relaxed);
-	/* Pairs with the store in pause_limit(). */
+	/* Pairs with the store in set_pause(). */
 	uint64_t seen = atomic_load_explicit(&r->pause_seen, memory_order_acquire);
-	uint64_t limit = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
+	uint64_t limit = atomic_load_explicit(&r->feed[0].pause_limit, memory_order_relaxed);
 
 	if (limit == UINT64_MAX || seen != at)
 		return false;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (atomic_load(&r->source[m].state) == SL_SOURCE_RUNNING &&
-		    sl_ledger_next(&r->ledger, m) < limit)
+		    sl_ledger_next(&r->ledger, m) <
+			    atomic_load_explicit(&r->of[m]->pause_limit, memory_order_relaxed))
 			return false;
 	*next = limit;
 	return true;
@@ -168,14 +172,14 @@ bool sl_receiver_is_drained(const struct sl_receiver *r, uint64_t *next)
 
 void sl_receiver_abandon(struct sl_receiver *r)
 {
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (atomic_load(&r->source[m].state) == SL_SOURCE_RUNNING)
 			sl_receiver_source_lost(r, m);
 }
 
 int sl_receiver_cannot_wait(const struct sl_receiver *r)
 {
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (!atomic_load_explicit(&r->source[m].can_wait, memory_order_relaxed))
 			return (int)m;
 	return -1;
@@ -183,13 +187,13 @@ int sl_receiver_cannot_wait(const struct sl_receiver *r)
 
 bool sl_receiver_is_exhausted(const struct sl_receiver *r)
 {
-	for (uint32_t i = 0; i < r->ring.modules; i++) {
+	for (uint32_t i = 0; i < r->modules; i++) {
 		const struct sl_source *s = &r->source[i];
 		uint32_t state = atomic_load(&s->state);
 
 		if (state == SL_SOURCE_DONE)
 			continue;
-		if (state != SL_SOURCE_ENDED || sl_ring_reached(&r->ring, i) < last_of(s))
+		if (state != SL_SOURCE_ENDED || sl_feed_reached(r->of, i) < last_of(s))
 			return false;
 	}
 	return true;
@@ -197,9 +201,8 @@ bool sl_receiver_is_exhausted(const struct sl_receiver *r)
 
 bool sl_receiver_overrun(struct sl_receiver *r)
 {
-	for (uint32_t m = 0; r->experiment->ring.overrun == SL_OVERRUN_STOP && m < r->ring.modules;
-	     m++)
-		if (atomic_load_explicit(&r->ring.lane[m].turned_away, memory_order_relaxed))
+	for (uint32_t m = 0; r->experiment->ring.overrun == SL_OVERRUN_STOP && m < r->modules; m++)
+		if (sl_feed_turned_away(r->of, m))
 			atomic_store(&r->overrun, true);
 	return atomic_load(&r->overrun);
 }

@@ -27,10 +27,10 @@ static int poll_late(void *state, unsigned poller, unsigned budget)
 
 	if (!r || n <= 0 || atomic_load(&stalls) == STALLS)
 		return n;
-	reached = sl_ring_reached(&r->ring, 0);
+	reached = sl_ring_reached(&r->feed[0].ring, 0);
 	if (reached < 20 * (atomic_load(&stalls) + 1) ||
-	    sl_ring_event(&r->ring, reached - 1, 0, &ns) ||
-	    !sl_ring_packets(&r->ring, reached - 1, 0))
+	    sl_ring_event(&r->feed[0].ring, reached - 1, 0, &ns) ||
+	    !sl_ring_packets(&r->feed[0].ring, reached - 1, 0))
 		return n;
 	atomic_fetch_add(&stalls, 1);
 	sl_clock_sleep_until(sl_clock_ns() + STALL_NS);

@@ -83,10 +83,10 @@ static void source_status(const struct sl_receiver *r, uint32_t module,
 		copy->state = SL_SOURCE_PLANNED;
 	copy->first = get(&s->first);
 	copy->offered = get(&s->offered);
-	copy->reached = sl_ring_reached(&r->ring, module);
-	copy->turned_away = get(&r->ring.lane[module].turned_away);
+	copy->reached = sl_feed_reached(r->of, module);
+	copy->turned_away = sl_feed_turned_away(r->of, module);
 	copy->returns = get(&s->returns);
-	copy->opened = sl_ring_opened(&r->ring, module);
+	copy->opened = sl_feed_opened(r->of, module);
 	copy->unfinished_sequence = get(&s->unfinished_sequence);
 	copy->unfinished_packets = get(&s->unfinished_packets);
 	/* Frames that it left out are among those that it dealt with. */
@@ -120,10 +120,32 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 	status->waiting_most_bytes = get(&c->waiting_most);
 	for (unsigned i = 0; i < SL_DROPS; i++)
 		status->dropped[i] = get(&c->dropped[i]);
-	status->one_way = r->experiment->link->oneway;
+	status->one_way = r->feed[0].link->oneway;
 	snprintf(status->link, sizeof(status->link), "%s", r->env.link);
 	snprintf(status->guard, sizeof(status->guard), "%s", r->env.guard);
 	snprintf(status->proof, sizeof(status->proof), "%s", r->env.proof);
+}
+
+/* Of an experiment with several. */
+static void detectors_status(const struct sl_receiver *r, struct sl_status *status)
+{
+	status->detectors = r->feeds > 1 ? r->feeds : 0;
+	for (unsigned d = 0; d < status->detectors; d++) {
+		const struct sl_feed *f = &r->feed[d];
+		struct sl_status_detector *one = &status->each[d];
+
+		snprintf(one->name, sizeof(one->name), "%s",
+			 d ? r->experiment->other[d - 1].name : r->experiment->detector_name);
+		snprintf(one->link, sizeof(one->link), "%s", f->link->name);
+		sl_guard_name(f->guards, one->guard, sizeof(one->guard));
+		one->first_module = f->first;
+		one->modules = f->modules;
+		one->one_way = f->link->oneway;
+		one->slots = d ? (struct sl_status_gauge){.now = get(&f->slots_now),
+							  .most = get(&f->slots_most),
+							  .of = f->ring.slots}
+			       : status->slots;
+	}
 }
 
 static void threads_status(const struct sl_receiver *r, struct sl_status_threads *threads)
@@ -134,7 +156,7 @@ static void threads_status(const struct sl_receiver *r, struct sl_status_threads
 	snprintf(threads->polling, sizeof(threads->polling), "%s",
 		 polling[r->experiment->threads.polling]);
 	threads->crowded = p->crowded;
-	threads->ring_node = r->ring_node;
+	threads->ring_node = r->memory[0].node;
 	threads->cpus = p->pinned ? p->threads : 0;
 	for (unsigned i = 0; i < threads->cpus; i++)
 		threads->cpu[i] = p->cpu[i];
@@ -192,7 +214,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	sl_figures_status(r, status);
 	sl_sink_pace_status(r, status);
 	totals_status(&r->totals, status);
-	status->slots = gauge_status(&r->slots_used, r->ring.slots);
+	status->slots = gauge_status(&r->slots_used, r->feed[0].ring.slots);
 	status->at_unit = gauge_status(&r->at_unit, r->pool.count);
 	status->at_sinks = gauge_status(&r->at_sinks, frames_at_sinks(r));
 	sl_ledger_status(&r->ledger, status);
@@ -203,6 +225,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	for (unsigned l = 0; l < SL_LATENCIES; l++)
 		latency_status(&r->latency[l], &status->latency[l]);
 	link_status(r, status);
+	detectors_status(r, status);
 	threads_status(r, &status->threads);
 	progress_status(r, status);
 	sl_forecast_status(r, status);

@@ -16,22 +16,24 @@ static void *link_main(void *arg)
 {
 	const struct sl_worker_arg *poller = arg;
 	struct sl_receiver *r = poller->receiver;
-	const struct sl_link_receiving *link = r->experiment->link->receiving;
-	void *state = r->experiment->link_state;
+	const struct sl_feed *f = sl_receiver_polled(r, poller->index);
+	const struct sl_link_receiving *link = f->link->receiving;
+	unsigned mine = poller->index - f->first_poller;
+	void *state = f->link_state;
 	struct sl_idle idle;
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("link");
 	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
 		sl_turn_note(&r->turn[poller->index]);
-		if (link->poll(state, poller->index, SL_POLL_BUDGET) > 0) {
+		if (link->poll(state, mine, SL_POLL_BUDGET) > 0) {
 			sl_idle_work(&idle);
 			continue;
 		}
 		atomic_fetch_add_explicit(&r->link_idle[poller->index].polls, 1,
 					  memory_order_relaxed);
 		if (sl_idle_sleep(&idle))
-			link->wait(state, poller->index, SL_LINK_WAIT_US);
+			link->wait(state, mine, SL_LINK_WAIT_US);
 	}
 	sl_data_thread_end();
 	return NULL;
@@ -160,8 +162,8 @@ void sl_receiver_log(const struct sl_receiver *r)
 	sl_info("threads: %s", r->placement.counts);
 	sl_placement_describe(&r->placement, text, sizeof(text));
 	sl_info("%s", text);
-	if (r->ring_node >= 0)
-		sl_info("the ring's memory is on node %d", r->ring_node);
+	if (r->memory[0].node >= 0)
+		sl_info("the ring's memory is on node %d", r->memory[0].node);
 	if (buffer)
 		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
 }

@@ -152,7 +152,7 @@ static void describe(struct sl_session *s, struct sl_flight_facts *f)
 	snprintf(f->listen, sizeof(f->listen), "%s", link.listen);
 	f->credits = link.credits;
 	f->one_way = e->link->oneway;
-	f->modules = e->run.modules;
+	f->modules = sl_experiment_modules(e);
 	f->receive_buffer_wanted = link.receive_buffer;
 	f->frame_rate_Hz = e->run.frame_rate_Hz;
 	describe_ring(e, f);

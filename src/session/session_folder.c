@@ -20,7 +20,8 @@ enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 1
 
 static int make(struct sl_session *s)
 {
-	size_t bytes = RESULT_BYTES + (size_t)s->experiment->run.modules * RESULT_BYTES_OF_MODULE;
+	size_t bytes = RESULT_BYTES +
+		       (size_t)sl_experiment_modules(s->experiment) * RESULT_BYTES_OF_MODULE;
 
 	return s->hooks.folder ? sl_run_folder_join(&s->folder, s->hooks.folder,
 						    s->experiment->transfer, bytes)

@@ -14,12 +14,16 @@
 
 int sl_session_open_controls(struct sl_session *s)
 {
-	struct sl_control_env env = {.file = s->name};
+	struct sl_control_env env[SL_DETECTORS_MOST];
+	unsigned detectors = 1 + s->experiment->others;
 
-	sl_receiver_control_env(s->receiver, &env);
+	for (unsigned d = 0; d < detectors; d++) {
+		env[d] = (struct sl_control_env){.file = s->name};
+		sl_receiver_control_env(s->receiver, d, &env[d]);
+	}
 	if (s->controls.drivers) /* of the run before */
-		return sl_controls_again(&s->controls, &env);
-	return sl_controls_open(&s->controls, &env, s->keeper.taken_over);
+		return sl_controls_again(&s->controls, env);
+	return sl_controls_open(&s->controls, env, detectors, s->keeper.taken_over);
 }
 
 void sl_session_poll_sources(struct sl_session *s)
@@ -33,10 +37,20 @@ void sl_session_poll_sources(struct sl_session *s)
 	sl_receiver_serve(s->receiver);
 }
 
+/* A line for each detector, in the order of the file. */
+static bool print_ports(const struct sl_session *s, int fd)
+{
+	const char *option;
+	bool good = true;
+
+	for (unsigned d = 0; d <= s->experiment->others; d++)
+		good &= dprintf(fd, "%u\n", sl_controls_port(&s->controls, d, &option)) > 0;
+	return good;
+}
+
 int sl_session_write_port_file(struct sl_session *s)
 {
 	struct sl_part_file file;
-	const char *option;
 	int err;
 
 	if (!s->port_file[0])
@@ -44,7 +58,7 @@ int sl_session_write_port_file(struct sl_session *s)
 	err = sl_part_file_open(s->port_file, &file);
 	if (err)
 		return err;
-	if (dprintf(file.fd, "%u\n", sl_controls_port(&s->controls, &option)) > 0)
+	if (print_ports(s, file.fd))
 		return sl_part_file_publish(&file);
 	err = -errno;
 	sl_error("cannot write '%s': %s", s->port_file, strerror(-err));
@@ -52,24 +66,40 @@ int sl_session_write_port_file(struct sl_session *s)
 	return err;
 }
 
-/* A site file does not lock the port. */
+/* Where a front end that this session starts finds it: a line for each detector. A site file does
+ * not lock the port. */
+static void say_ports(const struct sl_session *s, char *text, size_t bytes)
+{
+	const struct sl_experiment *e = s->experiment;
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned d = 0; d <= e->others && used < bytes; d++) {
+		const char *option, *name = e->names.n ? e->names.name[d] : "";
+		unsigned at = sl_controls_port(&s->controls, d, &option);
+
+		if (option)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s%s%s%s=%u\n",
+						 s->transfer_path, name[0] ? "detectors." : "",
+						 name, name[0] ? "." : "", option, at);
+	}
+}
+
 static int spawn(struct sl_session *s)
 {
-	const char *option;
-	unsigned at = sl_controls_port(&s->controls, &option);
-	char port[SL_TRANSFER_NAME + 40];
+	char ports[SL_DETECTORS_MOST * (SL_TRANSFER_NAME + 48)];
 	const struct sl_child_options options = {
 		.program = s->program[0] ? s->program : "sluice",
 		.output = s->hooks.report ? NULL : "/dev/null",
 		.errors_fd = s->child_log.child,
 		.keep_fd = s->text_fd,
 		.uses = s->experiment->control.token_file,
-		.own = port,
+		.own = ports,
 	};
 	char *argv[2 * SL_SESSION_SETS + 11];
 	int n = 0, err;
 
-	snprintf(port, sizeof(port), "%s%s=%u", s->transfer_path, option, at);
+	say_ports(s, ports, sizeof(ports));
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
 	argv[n++] = s->path;
@@ -140,7 +170,8 @@ static int problem(struct sl_session *s, uint64_t start_ns)
 		return sl_session_fail(s, SL_ERROR_FRONT_END, -ECHILD, "");
 	if ((double)(sl_clock_ns() - start_ns) * 1e-9 > e->control.wait_s) {
 		sl_error("%u of %u modules were offered within %g s (control.wait_s)",
-			 sl_controls_planned(&s->controls), e->run.modules, e->control.wait_s);
+			 sl_controls_planned(&s->controls), sl_experiment_modules(e),
+			 e->control.wait_s);
 		return sl_session_fail(s, SL_ERROR_SOURCES, -ETIMEDOUT, "");
 	}
 	return 0;
@@ -149,7 +180,7 @@ static int problem(struct sl_session *s, uint64_t start_ns)
 bool sl_session_sources_are_ready(const struct sl_session *s)
 {
 	return sl_controls_ready(&s->controls) &&
-	       sl_controls_planned(&s->controls) == s->experiment->run.modules;
+	       sl_controls_planned(&s->controls) == sl_experiment_modules(s->experiment);
 }
 
 int sl_session_wait_for_sources(struct sl_session *s)

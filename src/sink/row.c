@@ -15,7 +15,7 @@ bool sl_row_kept(const struct sl_frame *frame)
 {
 	if (!is_judged_good(frame))
 		return false;
-	for (uint32_t i = 0; i < frame->views; i++)
+	for (uint32_t i = 0; i < sl_frame_all_views(frame); i++)
 		if (frame->view[i].outcome == SL_UNWRITTEN &&
 		    (frame->view[i].cause != SL_CAUSE_SLOW || !frame->results))
 			return false;
@@ -24,7 +24,7 @@ bool sl_row_kept(const struct sl_frame *frame)
 
 bool sl_row_left_out(const struct sl_frame *frame)
 {
-	for (uint32_t i = 0; i < frame->views && !frame->results; i++)
+	for (uint32_t i = 0; i < sl_frame_all_views(frame) && !frame->results; i++)
 		if (frame->view[i].cause == SL_CAUSE_SLOW)
 			return true;
 	return false;
@@ -55,7 +55,7 @@ void sl_row_outcomes(const struct sl_frame *frame, uint32_t modules, uint8_t *ou
 
 	memset(outcome, 0, modules);
 	memset(cause, 0, modules);
-	for (uint32_t i = 0; i < frame->views; i++) {
+	for (uint32_t i = 0; i < sl_frame_all_views(frame); i++) {
 		const struct sl_view *view = &frame->view[i];
 
 		if (view->module >= modules)

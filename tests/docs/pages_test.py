@@ -89,7 +89,7 @@ def experiments():
     """(page, number, text) of every block in the pages that is a whole experiment file."""
     for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]):
         for number, block in enumerate(extract.blocks(page.read_text(), "yaml"), 1):
-            if re.search(r"^detector:", block, re.M) and re.search(r"^sinks:", block, re.M):
+            if re.search(r"^detectors?:", block, re.M) and re.search(r"^sinks:", block, re.M):
                 yield page.name, number, block
 
 
@@ -328,6 +328,24 @@ def check_look_back(out, installed):
     read = installed.python(extract.blocks(page, "python")[0])
     shown = extract.blocks(page, "text")[0]
     out.case("look-back.md: the file is as the page shows", [] if read.stdout == shown else [read.stdout + read.stderr, "is not", shown])
+
+
+# ---- docs/how-to/two-detectors.md ----
+
+def check_two_detectors(out, installed):
+    """The commands of the page, its Python, and what that prints."""
+    page = (ROOT / "docs/how-to/two-detectors.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        installed.skipped.add("two-detectors")
+        out.skip("two-detectors.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "two.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for commands in extract.blocks(page, "sh"):
+        done = installed.shell(commands)
+        out.case(f"two-detectors.md: {commands.strip()}", [] if done.returncode == 0 else [done.stdout + done.stderr])
+    read = installed.python(extract.blocks(page, "python")[0])
+    shown = extract.blocks(page, "text")[0]
+    out.case("two-detectors.md: every frame is with its event", [] if read.stdout == shown else [read.stdout + read.stderr, "is not", shown])
 
 
 # ---- docs/how-to/audit.md ----
@@ -911,6 +929,7 @@ def main():
             else:
                 check_burst(out, installed)
                 check_look_back(out, installed)
+            check_two_detectors(out, installed)
             check_audit(out, installed)
             check_explain(out, installed)
             check_stream(out, installed)

@@ -234,7 +234,8 @@ static inline void run_begin(void)
 			run_offer(&run.front[i]);
 	run_open_wire();
 	for (uint32_t i = 0; i < mix->trespasses; i++)
-		sl_ring_turn_away(&run.receiver->ring, mix->trespass[i], mix->trespass_module[i]);
+		sl_ring_turn_away(&run.receiver->feed[0].ring, mix->trespass[i],
+				  mix->trespass_module[i]);
 	if (mix->restarts)
 		sl_receiver_limit(run.receiver, mix->limit);
 	if (sl_receiver_start(run.receiver))

@@ -95,7 +95,7 @@ static inline void open_flow(struct flow *f, const char *const *more, size_t n)
 		assert_int_equal(sl_emulator_connect(f->emulator, &plan), 0);
 	}
 	if (overwritten)
-		sl_ring_turn_away(&f->receiver->ring, overwritten, 0);
+		sl_ring_turn_away(&f->receiver->feed[0].ring, overwritten, 0);
 	if (before_start)
 		before_start(f->receiver);
 	assert_int_equal(sl_receiver_start(f->receiver), 0);

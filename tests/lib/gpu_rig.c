@@ -170,7 +170,7 @@ int gpu_try_open(struct gpu_side *s, const struct gpu_case *c, const struct sl_u
 			 &s->workers);
 	if (err)
 		return err;
-	assert_int_equal(sl_pool_init(&s->pool, 8 * c->batch + 64, s->geometry.modules,
+	assert_int_equal(sl_pool_init(&s->pool, 8 * c->batch + 64, s->geometry.modules, 1,
 				      sl_geometry_frame_items(&s->geometry), s->build.result,
 				      s->build.results),
 			 0);

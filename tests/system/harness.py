@@ -44,7 +44,7 @@ HANGS_S = 1150 if SLOW else 285  # tools/check.py kills a test file soon after t
 CONTROL_PORT = 47910  # free on our addresses
 ROCE_PORT = 4791
 
-OUTCOMES = ("stored", "prescaled", "vetoed", "incomplete", "overrun", "unproven", "refused", "unwritten", "lost")
+OUTCOMES = ("stored", "prescaled", "vetoed", "incomplete", "overrun", "unproven", "refused", "unwritten", "lost", "unmatched")
 
 
 def address(index):

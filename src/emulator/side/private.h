@@ -23,6 +23,7 @@ enum { SL_SIDE_SETS = 192 };
 struct sl_side_stream { /* a transfer on its way to its receiver */
 	struct sl_side *side;
 	char transfer[SL_TRANSFER_NAME]; /* as it was asked for; "": the file has none */
+	bool is_detector;		 /* that is the name of one of several detectors */
 	struct sl_experiment *experiment;
 	struct sl_emulator *emulator; /* NULL: not opened yet */
 	struct sl_exchange exchange;

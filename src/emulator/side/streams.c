@@ -35,8 +35,11 @@ void sl_side_free_streams(struct sl_side_stream *stream, unsigned streams)
 
 static int read_experiment(const struct sl_side *s, struct sl_side_stream *stream)
 {
-	int err = sl_experiment_open(s->options.path, stream->transfer[0] ? stream->transfer : NULL,
-				     (const char *const *)s->set, s->sets, &stream->experiment);
+	const char *const *set = (const char *const *)s->set, *name = stream->transfer;
+	int err = stream->is_detector ? sl_experiment_open_one(s->options.path, name, set, s->sets,
+							       &stream->experiment)
+				      : sl_experiment_open(s->options.path, name[0] ? name : NULL,
+							   set, s->sets, &stream->experiment);
 
 	if (err || !stream->experiment->feedback.address[0])
 		return err;
@@ -48,24 +51,29 @@ static int read_experiment(const struct sl_side *s, struct sl_side_stream *strea
 
 int sl_side_read(struct sl_side *s)
 {
-	const char *one = s->options.transfer;
-	struct sl_transfer_names names;
+	const char *one = s->options.transfer, *const *set = (const char *const *)s->set;
+	struct sl_detector_names detectors;
+	struct sl_transfer_names names = {0};
 	struct sl_side_stream *stream, *former;
 	unsigned streams, n;
-	int err = sl_experiment_transfers(s->options.path, (const char *const *)s->set, s->sets,
-					  &names);
+	int err = sl_experiment_detectors(s->options.path, set, s->sets, &detectors);
 
+	if (!err && !detectors.n)
+		err = sl_experiment_transfers(s->options.path, set, s->sets, &names);
 	if (err)
 		return err;
-	streams = one[0] || !names.n ? 1 : names.n;
+	streams = detectors.n ? detectors.n : one[0] || !names.n ? 1 : names.n;
 	stream = calloc(streams, sizeof(*stream));
 	if (!stream)
 		return -ENOMEM;
 	for (unsigned i = 0; i < streams && !err; i++) {
 		stream[i].side = s;
 		stream[i].phase = SL_EXCHANGE_REST;
+		stream[i].is_detector = detectors.n;
 		snprintf(stream[i].transfer, sizeof(stream[i].transfer), "%s",
-			 one[0] || !names.n ? one : names.name[i]);
+			 detectors.n	      ? detectors.name[i]
+			 : one[0] || !names.n ? one
+					      : names.name[i]);
 		err = read_experiment(s, &stream[i]);
 	}
 	if (err) {

@@ -304,27 +304,74 @@ static void advance(struct sl_assembler *a, const struct sl_group *group)
 	a->next++;
 }
 
-int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl_frame *frame)
+int sl_assembler_find(struct sl_assembler *assembler, uint64_t now_ns, struct sl_group *group)
 {
 	struct sl_assembler *a = assembler;
 	bool by_sequence = a->options.align.by == SL_ALIGN_SEQUENCE;
-	struct sl_group group = {0};
 	uint64_t waiting;
 
+	*group = (struct sl_group){0};
 	if (all_done(a))
 		return -ENODATA;
 	do {
 		if (a->closing && !closed(a))
 			return 0;
 		if (by_sequence ? !ready_by_sequence(a, now_ns, &waiting)
-				: !ready_by_key(a, now_ns, &group, &waiting))
+				: !ready_by_key(a, now_ns, group, &waiting))
 			return 0;
 		if (waiting)
 			close_heads(a, waiting);
 	} while (a->closing);
 	if (by_sequence)
-		group.members = all_of(a);
-	sl_assembler_describe(a, group.members, group.key, group.late, now_ns, frame);
-	advance(a, &group);
+		group->members = all_of(a);
 	return 1;
+}
+
+void sl_assembler_take(struct sl_assembler *assembler, const struct sl_group *group,
+		       uint64_t now_ns, struct sl_frame *frame)
+{
+	sl_assembler_describe(assembler, group->members, group->key, group->late, now_ns, frame);
+	advance(assembler, group);
+}
+
+int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl_frame *frame)
+{
+	struct sl_group group;
+	int got = sl_assembler_find(assembler, now_ns, &group);
+
+	if (got > 0)
+		sl_assembler_take(assembler, &group, now_ns, frame);
+	return got;
+}
+
+/* ---- for events of several detectors ---- */
+
+bool sl_assembler_due(const struct sl_assembler *assembler)
+{
+	return due(assembler);
+}
+
+bool sl_assembler_looked(const struct sl_assembler *assembler, uint64_t by_ns)
+{
+	for (uint32_t m = 0; m < assembler->ring->modules; m++)
+		if (assembler->head[m].state == SL_HEAD_WAITING && !looked(assembler, m, by_ns))
+			return false;
+	return true;
+}
+
+bool sl_assembler_shut(const struct sl_assembler *assembler)
+{
+	for (uint32_t m = 0; m < assembler->ring->modules; m++)
+		if (assembler->head[m].state == SL_HEAD_WAITING && !is_open(assembler, m))
+			return true;
+	return false;
+}
+
+uint64_t sl_assembler_reached(const struct sl_assembler *assembler)
+{
+	uint64_t reached = 0;
+
+	for (uint32_t m = 0; m < assembler->ring->modules; m++)
+		reached += sl_ring_reached(assembler->ring, m);
+	return reached;
 }

@@ -16,6 +16,8 @@
  *            Cells that are given up are closed, waited for (ring.h, grace) and released here;
  *            cells of frames that go on stay closed until the pipeline releases them.
  * Threads:   one, the dispatcher's; begin() before it runs, or there.
+ *            With several detectors there is an assembler for each, and its frames are parts of
+ *            events (join.h).
  * Ownership: fills a frame of the caller's; views point into the ring until the cell is
  *            released.
  * Cost:      a few loads per module and frame; a CRC32C over the pixels when records carry one. */
@@ -41,12 +43,13 @@ struct sl_assembler_options {
 	uint64_t frame_step;	/* and of sequence 1: first_frame + frame_step */
 	enum sl_dtype dtype;	/* of raw pixels */
 	uint32_t rows, columns; /* of a module */
+	uint32_t first_module;	/* number of its first one, through all detectors */
 	struct sl_align align;
 	/* Frames with missing modules go on, with these pixels (SL_FILL_BYTE) in their place; NULL:
 	 * they do not. */
 	void *fill;
-	/* A bit per module: its source cannot be kept from writing again what is read. What its
-	 * record or checksum contradicts is then overrun or unproven. */
+	/* A bit per module of this detector: its source cannot be kept from writing again what is
+	 * read. What its record or checksum contradicts is then overrun or unproven. */
 	uint64_t unguarded;
 };
 
@@ -106,9 +109,34 @@ void sl_assembler_end(struct sl_assembler *assembler, uint32_t module, uint64_t 
  * -ENODATA: that was the last. */
 int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl_frame *frame);
 
-/* describe.c: fill the frame from the heads that are in it (a bit per module), and let the cells
- * go that nobody will read. late: its trigger was given out before. */
+/* The same in two steps. find: 1: *group are the heads of the next frame; 0; -ENODATA. take: fill
+ * the frame, and go on behind it. Modules that end in between leave the group. */
+struct sl_group;
+int sl_assembler_find(struct sl_assembler *assembler, uint64_t now_ns, struct sl_group *group);
+void sl_assembler_take(struct sl_assembler *assembler, const struct sl_group *group,
+		       uint64_t now_ns, struct sl_frame *frame);
+
+/* Something of the next frame or of a later one has arrived. */
+bool sl_assembler_due(const struct sl_assembler *assembler);
+
+/* Everything that came by this time of modules that are waited for has been taken from the buffers
+ * of this host. */
+bool sl_assembler_looked(const struct sl_assembler *assembler, uint64_t by_ns);
+
+/* Modules that are waited for cannot have come: their cells are not open. */
+bool sl_assembler_shut(const struct sl_assembler *assembler);
+
+/* How many module-frames of all modules were reached so far: whether something came since. */
+uint64_t sl_assembler_reached(const struct sl_assembler *assembler);
+
+/* describe.c: fill the frame from the heads that are in it (a bit per module; 0: none), and let the
+ * cells go that nobody will read. late: its trigger was given out before. */
 void sl_assembler_describe(struct sl_assembler *assembler, uint64_t members, uint64_t key,
 			   bool late, uint64_t now_ns, struct sl_frame *frame);
+
+/* A frame that goes on does not after all: its cells go back, and modules without an outcome get
+ * this one. */
+void sl_assembler_discard(struct sl_assembler *assembler, struct sl_frame *frame,
+			  enum sl_outcome outcome, enum sl_cause cause);
 
 #endif

@@ -25,11 +25,12 @@ static uint32_t pixels_crc(const struct sl_ring *ring, const uint8_t *pixels)
 }
 
 /* What the record says must agree with where it lies. */
-static enum sl_cause record_problem(const struct sl_assembler *a, const struct sl_view *view)
+static enum sl_cause record_problem(const struct sl_assembler *a, uint32_t module,
+				    const struct sl_view *view)
 {
 	const struct sl_record *r = &view->record;
 
-	if (!sl_record_valid(r) || r->sequence != view->sequence || r->module != view->module ||
+	if (!sl_record_valid(r) || r->sequence != view->sequence || r->module != module ||
 	    r->bytes != a->ring->pixel_bytes)
 		return SL_CAUSE_RECORD;
 	if (!(r->flags & SL_RECORD_CRC))
@@ -40,14 +41,14 @@ static enum sl_cause record_problem(const struct sl_assembler *a, const struct s
 
 /* Where the source could not be kept out, what does not fit may be what it wrote there later: it
  * came whole for all we know, and that is not known. */
-static void decide_problem(const struct sl_assembler *a, struct sl_view *view,
+static void decide_problem(const struct sl_assembler *a, uint32_t module, struct sl_view *view,
 			   enum sl_cause problem)
 {
 	const struct sl_record *r = &view->record;
 
-	if (!(a->options.unguarded >> view->module & 1))
+	if (!(a->options.unguarded >> module & 1))
 		decide(view, SL_INCOMPLETE, problem);
-	else if (sl_record_valid(r) && r->module == view->module && r->sequence > view->sequence)
+	else if (sl_record_valid(r) && r->module == module && r->sequence > view->sequence)
 		decide(view, SL_OVERRUN, SL_CAUSE_OVERWRITTEN);
 	else
 		decide(view, SL_UNPROVEN, problem);
@@ -68,7 +69,7 @@ static void init_view(const struct sl_assembler *a, uint32_t module, struct sl_v
 	view->pixels.host = NULL;
 	view->pixels.offset = 0;
 	view->sequence = a->head[module].sequence;
-	view->module = (uint16_t)module;
+	view->module = (uint16_t)(a->options.first_module + module);
 	view->held = 0;
 	view->packets_arrived = 0;
 	decide(view, SL_NO_OUTCOME, SL_CAUSE_NONE);
@@ -76,11 +77,11 @@ static void init_view(const struct sl_assembler *a, uint32_t module, struct sl_v
 
 /* Fill the view of a module that has its head in this frame. True when it is whole and its record
  * agrees. */
-static bool look_at(const struct sl_assembler *a, struct sl_view *view, uint64_t *event_ns)
+static bool look_at(const struct sl_assembler *a, uint32_t m, struct sl_view *view,
+		    uint64_t *event_ns)
 {
 	struct sl_ring *ring = a->ring;
 	uint64_t k = view->sequence;
-	uint32_t m = view->module;
 	uint8_t *block = sl_ring_block(ring, k, m);
 	enum sl_cause problem;
 
@@ -100,9 +101,9 @@ static bool look_at(const struct sl_assembler *a, struct sl_view *view, uint64_t
 	}
 	sl_ring_finish(ring, k, m);
 	memcpy(&view->record, sl_ring_record(ring, k, m), sizeof(view->record));
-	problem = record_problem(a, view);
+	problem = record_problem(a, m, view);
 	if (problem != SL_CAUSE_NONE)
-		decide_problem(a, view, problem);
+		decide_problem(a, m, view, problem);
 	return problem == SL_CAUSE_NONE;
 }
 
@@ -113,10 +114,10 @@ static bool same_trigger(const struct sl_assembler *a, const struct sl_record *x
 	       !((x->flags ^ y->flags) & SL_RECORD_DARK);
 }
 
-static void let_go(struct sl_assembler *a, struct sl_view *view)
+static void let_go(struct sl_assembler *a, uint32_t module, struct sl_view *view)
 {
 	if (view->held)
-		sl_ring_release(a->ring, view->sequence, view->module);
+		sl_ring_release(a->ring, view->sequence, module);
 	view->held = 0;
 	view->pixels.host = NULL;
 }
@@ -129,8 +130,21 @@ static void discard(struct sl_assembler *a, struct sl_frame *frame, uint64_t mem
 
 		if (view->outcome == SL_NO_OUTCOME && (members >> m & 1))
 			decide(view, SL_INCOMPLETE, late ? SL_CAUSE_LATE : SL_CAUSE_PARTNER);
-		let_go(a, view);
+		let_go(a, m, view);
 	}
+}
+
+void sl_assembler_discard(struct sl_assembler *a, struct sl_frame *frame, enum sl_outcome outcome,
+			  enum sl_cause cause)
+{
+	for (uint32_t m = 0; m < frame->views; m++) {
+		struct sl_view *view = &frame->view[m];
+
+		if (!sl_frame_misses(frame, m))
+			decide(view, outcome, cause);
+		let_go(a, m, view);
+	}
+	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
 }
 
 /* It goes on without the modules that are missing. */
@@ -140,7 +154,7 @@ static void fill_in(struct sl_assembler *a, struct sl_frame *frame)
 	for (uint32_t m = 0; m < frame->views; m++) {
 		if (!sl_frame_misses(frame, m))
 			continue;
-		let_go(a, &frame->view[m]);
+		let_go(a, m, &frame->view[m]);
 		frame->view[m].pixels.host = a->options.fill;
 	}
 }
@@ -194,7 +208,7 @@ void sl_assembler_describe(struct sl_assembler *assembler, uint64_t members, uin
 			memset(&view->record, 0, sizeof(view->record));
 			continue; /* never sent, or after the end was told: no outcome */
 		}
-		if (!look_at(a, view, &ns))
+		if (!look_at(a, m, view, &ns))
 			continue;
 		/* One frame is one trigger: a module that speaks of another does not belong
 		 * here. */

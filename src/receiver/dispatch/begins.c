@@ -19,13 +19,13 @@ void sl_begins_check(struct sl_receiver *r)
 
 	if (r->all_began)
 		return;
-	for (uint32_t m = 0; m < r->ring.modules; m++) {
+	for (uint32_t m = 0; m < r->modules; m++) {
 		struct sl_source *s = &r->source[m];
 		uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
 		uint64_t first = atomic_load_explicit(&s->first, memory_order_relaxed);
 		bool can_wait = atomic_load_explicit(&s->can_wait, memory_order_relaxed);
 
-		if (sl_ring_reached(&r->ring, m) > first) {
+		if (sl_feed_reached(r->of, m) > first) {
 			begun = true;
 			held &= can_wait;
 		} else if (state == SL_SOURCE_RUNNING) {
@@ -34,9 +34,10 @@ void sl_begins_check(struct sl_receiver *r)
 		}
 	}
 	r->all_began = !awaited;
-	r->assembler.patient = awaited && begun && held;
-	atomic_store_explicit(&r->awaited, r->assembler.patient ? awaited : 0,
-			      memory_order_relaxed);
+	held = awaited && begun && held;
+	r->join.patient = held;
+	r->feed[0].assembler.patient = held;
+	atomic_store_explicit(&r->awaited, held ? awaited : 0, memory_order_relaxed);
 }
 
 void sl_begins_tell(struct sl_receiver *r, uint64_t now_ns)
@@ -51,7 +52,7 @@ void sl_begins_tell(struct sl_receiver *r, uint64_t now_ns)
 		r->awaited_since_ns = now_ns;
 	if (now_ns - r->awaited_since_ns < TELL_NS)
 		return;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (awaited >> m & 1)
 			n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%u", n ? ", " : "", m);
 	sl_warn("nothing has come of module %s yet: the other modules wait for it, and lose "

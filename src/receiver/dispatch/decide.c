@@ -33,7 +33,7 @@ static void decide(struct sl_frame *frame, uint32_t want)
 		frame->verdict[i].keep = 0;
 		frame->verdict[i].reason = SL_REASON_DARK;
 	}
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = (uint8_t)outcome;
@@ -51,7 +51,7 @@ void sl_flow_step(struct sl_frame *frame, uint64_t by)
 {
 	frame->sequence += by;
 	frame->number += by;
-	for (uint32_t v = 0; v < frame->views; v++)
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++)
 		frame->view[v].sequence += by;
 }
 

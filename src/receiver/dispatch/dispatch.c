@@ -92,7 +92,7 @@ static int hand_on(struct sl_dispatcher *d)
 static void give_up(struct sl_frame *frame)
 {
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = SL_REFUSED;
@@ -106,17 +106,20 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 {
 	uint64_t overwritten = 0;
 
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		const struct sl_view *view = &frame->view[v];
+		const struct sl_feed *f = r->of[v];
+		uint32_t m = v - f->first;
 
-		if (view->held && !(r->assembler.options.unguarded >> v & 1) &&
-		    sl_ring_was_turned_away(&r->ring, view->sequence + r->ring.slots, v))
+		if (view->held && !(f->link->guards & SL_GUARD_ENFORCED) &&
+		    !(f->assembler.options.unguarded >> m & 1) &&
+		    sl_ring_was_turned_away(&f->ring, view->sequence + f->ring.slots, m))
 			overwritten |= UINT64_C(1) << v;
 	}
 	if (!overwritten)
 		return;
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = overwritten >> v & 1 ? SL_OVERRUN : SL_INCOMPLETE;
@@ -127,11 +130,12 @@ static void check_overwritten(const struct sl_receiver *r, struct sl_frame *fram
 
 static void release(struct sl_receiver *r, struct sl_frame *frame)
 {
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		struct sl_view *view = &frame->view[v];
+		struct sl_feed *f = r->of[v];
 
 		if (view->held)
-			sl_ring_release(&r->ring, view->sequence, v);
+			sl_ring_release(&f->ring, view->sequence, v - f->first);
 		view->held = 0;
 		view->pixels.host = NULL;
 	}
@@ -148,7 +152,7 @@ static void take_back(struct sl_dispatcher *d, struct sl_batch *batch)
 		frame->hop_ns[SL_HOP_PROCESSED] = now;
 		if (batch->status)
 			give_up(frame);
-		if (!(r->experiment->link->guards & SL_GUARD_ENFORCED))
+		if (!r->all_enforced)
 			check_overwritten(r, frame);
 		release(r, frame);
 		((struct sl_flow_frame *)frame)->done = true;
@@ -174,38 +178,13 @@ static int reap(struct sl_dispatcher *d)
 	return n;
 }
 
-/* A pause lets all modules come to the same frame: that of the module which is ahead, or the one
- * that was asked for. */
-static uint64_t pause_limit(struct sl_receiver *r)
-{
-	bool pause = atomic_load_explicit(&r->pause, memory_order_relaxed);
-	/* Pairs with the store in sl_receiver_pause_at(). */
-	uint64_t at = atomic_load_explicit(&r->pause_at, memory_order_acquire);
-	uint64_t limit = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
-
-	if (pause == (limit != UINT64_MAX) &&
-	    at == atomic_load_explicit(&r->pause_seen, memory_order_relaxed))
-		return limit;
-	limit = pause ? at : UINT64_MAX;
-	for (uint32_t m = 0; pause && m < r->ring.modules; m++)
-		if (sl_ring_opened(&r->ring, m) > limit)
-			limit = sl_ring_opened(&r->ring, m);
-	atomic_store_explicit(&r->pause_limit, limit, memory_order_relaxed);
-	/* Pairs with the load in sl_receiver_is_drained(). */
-	atomic_store_explicit(&r->pause_seen, at, memory_order_release);
-	return limit;
-}
-
 static int open_slots(struct sl_dispatcher *d)
 {
-	struct sl_receiver *r = d->r;
-	uint64_t limit = atomic_load_explicit(&r->limit, memory_order_relaxed);
-	uint64_t paused = pause_limit(r);
-	unsigned n = sl_ring_open(&r->ring, limit < paused ? limit : paused);
+	unsigned most = sl_slots_open(d->r);
 
-	if (n)
-		wake_link(r);
-	return (int)n;
+	if (most)
+		wake_link(d->r);
+	return (int)most;
 }
 
 static bool submit(struct sl_dispatcher *d)
@@ -252,7 +231,7 @@ static struct sl_batch *batch_to_fill(struct sl_dispatcher *d)
 
 static void note_proof(struct sl_receiver *r, const struct sl_frame *frame)
 {
-	for (uint32_t m = 0; m < frame->views; m++) {
+	for (uint32_t m = 0; m < sl_frame_all_views(frame); m++) {
 		const struct sl_view *view = &frame->view[m];
 		bool whole = view->outcome == SL_NO_OUTCOME || view->cause == SL_CAUSE_PARTNER ||
 			     view->cause == SL_CAUSE_LATE;
@@ -280,6 +259,15 @@ static void append(struct sl_dispatcher *d, struct sl_flow_frame *flow)
 	d->line[d->last++ % d->room] = flow;
 }
 
+/* Of one detector, or an event of several. 1, 0, or -ENODATA. */
+static int next(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	uint64_t now = sl_clock_ns();
+
+	return r->feeds == 1 ? sl_assembler_next(&r->feed[0].assembler, now, &flow->frame)
+			     : sl_join_next(&r->join, now, &flow->frame, flow->part);
+}
+
 /* The next frame out of the assembler into the line. 1, 0, or -ENODATA. */
 static int assemble_one(struct sl_dispatcher *d)
 {
@@ -291,7 +279,7 @@ static int assemble_one(struct sl_dispatcher *d)
 	if (!batch || !has_spare(&d->spare, &r->pool))
 		return 0;
 	flow = d->spare;
-	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
+	got = next(r, flow);
 	if (got <= 0)
 		return got;
 	d->spare = NULL;
@@ -320,7 +308,7 @@ static int drop_one(struct sl_dispatcher *d)
 	if (!sl_drop_is_due(r) || !has_spare(&d->spare_dropped, &r->dropped))
 		return 0;
 	flow = d->spare_dropped;
-	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
+	got = next(r, flow);
 	if (got <= 0)
 		return got;
 	note_proof(r, &flow->frame);
@@ -385,18 +373,33 @@ static void set(struct sl_gauge *gauge, uint64_t now)
 		atomic_store_explicit(&gauge->most, now, memory_order_relaxed);
 }
 
+/* Of its fullest module. */
+static uint32_t slots_used(const struct sl_feed *f)
+{
+	uint32_t used = 0;
+
+	for (uint32_t m = 0; m < f->modules; m++) {
+		uint32_t n = sl_ring_used(&f->ring, m);
+
+		used = n > used ? n : used;
+	}
+	return used;
+}
+
 static void measure(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t settled = atomic_load_explicit(&r->totals.frames, memory_order_relaxed);
-	uint32_t used = 0;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++) {
-		uint32_t n = sl_ring_used(&r->ring, m);
+	set(&r->slots_used, slots_used(&r->feed[0]));
+	for (unsigned i = 1; i < r->feeds; i++) {
+		struct sl_feed *f = &r->feed[i];
+		uint32_t used = slots_used(f);
 
-		used = n > used ? n : used;
+		atomic_store_explicit(&f->slots_now, used, memory_order_relaxed);
+		if (used > atomic_load_explicit(&f->slots_most, memory_order_relaxed))
+			atomic_store_explicit(&f->slots_most, used, memory_order_relaxed);
 	}
-	set(&r->slots_used, used);
 	set(&r->at_unit, d->last - d->first);
 	set(&r->at_sinks, d->handed > settled ? d->handed - settled : 0);
 }

@@ -4,12 +4,13 @@
 /* Soon there will be no room for what comes. */
 bool sl_drop_is_due(const struct sl_receiver *r)
 {
-	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
+	for (uint32_t m = 0; m < r->modules; m++) {
+		uint32_t quarter = r->of[m]->ring.slots / 4, least = quarter > 2 ? quarter : 2;
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->assembler.end[m] == UINT64_MAX &&
-		    sl_ring_opened(&r->ring, m) < sl_ring_reached(&r->ring, m) + least)
+		if (sl_feed_end(r->of, m) == UINT64_MAX &&
+		    sl_feed_opened(r->of, m) < sl_feed_reached(r->of, m) + least)
 			return true;
+	}
 	return false;
 }
 
@@ -17,7 +18,7 @@ void sl_drop(struct sl_frame *frame)
 {
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
 	frame->timestamp = 0; /* of a row of them it would not be known either */
-	for (uint32_t v = 0; v < frame->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(frame); v++) {
 		/* What would not have gone on anyway has its own cause (invariant NAMED). */
 		if (sl_frame_misses(frame, v) || frame->view[v].outcome != SL_NO_OUTCOME)
 			continue;
@@ -34,7 +35,7 @@ bool sl_drop_continues(const struct sl_flow_frame *a, const struct sl_frame *b)
 	if (b->sequence != a->frame.sequence + step || b->number != a->frame.number + step ||
 	    b->missing != a->frame.missing || b->flags != a->frame.flags)
 		return false;
-	for (uint32_t v = 0; v < b->views; v++) {
+	for (uint32_t v = 0; v < sl_frame_all_views(b); v++) {
 		const struct sl_view *x = &a->frame.view[v], *y = &b->view[v];
 
 		if (x->outcome != y->outcome || x->cause != y->cause ||

@@ -8,16 +8,16 @@ static uint64_t last_word(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source *s = &r->source[module];
 	uint64_t end = atomic_load_explicit(&s->next, memory_order_acquire);
-	uint64_t opened = sl_ring_opened(&r->ring, module);
+	uint64_t opened = sl_feed_opened(r->of, module);
 	uint64_t ns;
 
 	if (s->proven > end)
 		end = s->proven;
 	/* What was given up has its outcome, too. */
-	if (r->assembler.head[module].sequence > end)
-		end = r->assembler.head[module].sequence;
+	if (sl_feed_given_out(r->of, module) > end)
+		end = sl_feed_given_out(r->of, module);
 	for (uint64_t k = end; k < opened; k++)
-		if (sl_ring_event(&r->ring, k, module, &ns) && k + 1 > end)
+		if (sl_feed_event(r->of, k, module, &ns) && k + 1 > end)
 			end = k + 1;
 	return end;
 }
@@ -26,10 +26,10 @@ static uint64_t last_word(struct sl_receiver *r, uint32_t module)
  * outcome, but a name. */
 static void note_unfinished(struct sl_receiver *r, uint32_t module, uint64_t end)
 {
-	uint64_t opened = sl_ring_opened(&r->ring, module);
+	uint64_t opened = sl_feed_opened(r->of, module);
 
 	for (uint64_t k = end; k < opened; k++) {
-		uint32_t packets = sl_ring_packets(&r->ring, k, module);
+		uint32_t packets = sl_feed_packets(r->of, k, module);
 
 		if (packets) {
 			r->source[module].unfinished_sequence = k;
@@ -41,8 +41,9 @@ static void note_unfinished(struct sl_receiver *r, uint32_t module, uint64_t end
 static void end_at(struct sl_receiver *r, uint32_t module, uint64_t end)
 {
 	struct sl_source *s = &r->source[module];
+	struct sl_feed *f = r->of[module];
 
-	sl_assembler_end(&r->assembler, module, end);
+	sl_assembler_end(&f->assembler, module - f->first, end);
 	s->end = end;
 	s->drain = (struct sl_watch){.quiet_since_ns = 0};
 	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
@@ -58,7 +59,7 @@ static bool leaves_something(const struct sl_receiver *r, uint32_t module)
 
 	if (state == SL_SOURCE_RUNNING || (state == SL_SOURCE_RETURNING && !settled))
 		return false;
-	return !settled || r->assembler.head[module].sequence < s->end;
+	return !settled || sl_feed_given_out(r->of, module) < s->end;
 }
 
 /* By timestamp it is not known with which frame a source will go on. So all modules wait for it,
@@ -68,10 +69,10 @@ static bool may_wait_for(struct sl_receiver *r, uint32_t module)
 {
 	if (r->experiment->ring.align != SL_ALIGN_TIMESTAMP || r->source[module].cleared)
 		return true;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		if (leaves_something(r, m))
 			return false;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		r->source[m].cleared =
 			atomic_load_explicit(&r->source[m].state, memory_order_relaxed) !=
 			SL_SOURCE_RUNNING;
@@ -83,12 +84,13 @@ static bool may_wait_for(struct sl_receiver *r, uint32_t module)
 static void resume(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source *s = &r->source[module];
+	struct sl_feed *f = r->of[module];
 
 	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
-	    r->assembler.head[module].sequence < s->end || !may_wait_for(r, module))
+	    sl_feed_given_out(r->of, module) < s->end || !may_wait_for(r, module))
 		return;
 	s->cleared = false;
-	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
+	sl_assembler_begin(&f->assembler, module - f->first, s->end, s->first_frame);
 	/* Release: pairs with rejoin.c; the run does not end without it any more. */
 	atomic_store_explicit(&s->settled, 0, memory_order_release);
 }
@@ -97,7 +99,7 @@ static bool is_drained(struct sl_receiver *r, uint32_t module, uint64_t reached,
 {
 	const struct sl_sight sight = {
 		.arrived = reached,
-		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.packets = reached ? sl_feed_packets(r->of, reached - 1, module) : 0,
 		.idle = sl_receiver_idle(r),
 	};
 
@@ -111,13 +113,13 @@ static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 {
 	struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
-	uint64_t reached = sl_ring_reached(&r->ring, module), end;
-	uint64_t given_out = r->assembler.head[module].sequence;
+	uint64_t reached = sl_feed_reached(r->of, module), end;
+	uint64_t given_out = sl_feed_given_out(r->of, module);
 
 	if (state == SL_SOURCE_RETURNING)
 		resume(r, module);
 	if (state == SL_SOURCE_RUNNING || state == SL_SOURCE_RETURNING ||
-	    r->assembler.end[module] != UINT64_MAX)
+	    sl_feed_end(r->of, module) != UINT64_MAX)
 		return;
 	if (state == SL_SOURCE_DONE &&
 	    given_out >= atomic_load_explicit(&s->next, memory_order_acquire)) {
@@ -144,6 +146,6 @@ void sl_ends_check(struct sl_receiver *r)
 {
 	uint64_t now = sl_clock_ns();
 
-	for (uint32_t m = 0; m < r->ring.modules; m++)
+	for (uint32_t m = 0; m < r->modules; m++)
 		check_end(r, m, now);
 }

@@ -16,9 +16,9 @@ enum {
 	FIGURES_TURNS = 64, /* between two looks at the clock */
 };
 
-static int poll_link(struct sl_receiver *r, const struct sl_link_receiving *link)
+static int poll_link(struct sl_receiver *r, const struct sl_feed *f)
 {
-	int n = link->poll(r->experiment->link_state, 0, SL_POLL_BUDGET);
+	int n = f->link->receiving->poll(f->link_state, 0, SL_POLL_BUDGET);
 
 	sl_turn_note(&r->turn[0]);
 	if (n > 0)
@@ -28,7 +28,7 @@ static int poll_link(struct sl_receiver *r, const struct sl_link_receiving *link
 }
 
 /* Until the unit has nothing left to do. How many items there were. */
-static int work(struct sl_receiver *r, const struct sl_link_receiving *link)
+static int work(struct sl_receiver *r, const struct sl_feed *f)
 {
 	const struct sl_unit *unit = r->experiment->unit;
 	uint64_t begun_ns = sl_clock_ns(), polled_ns = begun_ns, now = begun_ns;
@@ -39,7 +39,7 @@ static int work(struct sl_receiver *r, const struct sl_link_receiving *link)
 		now = sl_clock_ns();
 		if (now - polled_ns < POLL_NS)
 			continue;
-		poll_link(r, link);
+		poll_link(r, f);
 		polled_ns = sl_clock_ns();
 	}
 	if (n)
@@ -48,23 +48,22 @@ static int work(struct sl_receiver *r, const struct sl_link_receiving *link)
 }
 
 /* What the unit gives back is decided, and handed on, before the link is polled again. */
-static int turn(struct sl_receiver *r, const struct sl_link_receiving *link)
+static int turn(struct sl_receiver *r, const struct sl_feed *f)
 {
-	int n = sl_dispatcher_turn(r->dispatcher), items = work(r, link);
+	int n = sl_dispatcher_turn(r->dispatcher), items = work(r, f);
 
 	return items ? n + items + sl_dispatcher_turn(r->dispatcher) : n;
 }
 
 /* In the link's wait(). Asleep, then look at the bell once more; sl_dispatcher_wake() does it the
  * other way round, so one sees the other (invariant WOKEN, tests/model/wake.pml). */
-static void sleep_on_link(struct sl_receiver *r, const struct sl_link_receiving *link,
-			  uint32_t seen)
+static void sleep_on_link(struct sl_receiver *r, const struct sl_feed *f, uint32_t seen)
 {
 	struct sl_wake *wake = &r->wake[0];
 
 	atomic_store(&wake->asleep, 1);
 	if (atomic_load(&r->events.count) == seen)
-		link->wait(r->experiment->link_state, 0, SL_LINK_WAIT_US);
+		f->link->receiving->wait(f->link_state, 0, SL_LINK_WAIT_US);
 	atomic_store(&wake->asleep, 0);
 }
 
@@ -80,7 +79,7 @@ static void renew_figures(struct sl_receiver *r)
 void *sl_together_main(void *arg)
 {
 	struct sl_receiver *r = ((struct sl_worker_arg *)arg)->receiver;
-	const struct sl_link_receiving *link = r->experiment->link->receiving;
+	const struct sl_feed *f = &r->feed[0];
 	bool dispatches = true;
 	unsigned turns = 0;
 	struct sl_idle idle;
@@ -89,7 +88,7 @@ void *sl_together_main(void *arg)
 	sl_data_thread_begin("data");
 	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
 		uint32_t seen = sl_bell_read(&r->events);
-		int did = poll_link(r, link);
+		int did = poll_link(r, f);
 
 		if (dispatches && !sl_dispatcher_goes_on(r->dispatcher)) {
 			sl_dispatcher_end(r->dispatcher);
@@ -98,11 +97,11 @@ void *sl_together_main(void *arg)
 		if (dispatches && turns++ % FIGURES_TURNS == 0)
 			renew_figures(r);
 		if (dispatches)
-			did += turn(r, link);
+			did += turn(r, f);
 		if (did)
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))
-			sleep_on_link(r, link, seen);
+			sleep_on_link(r, f, seen);
 	}
 	sl_data_thread_end();
 	return NULL;

@@ -241,9 +241,9 @@ static void wait_for_pause(struct sl_receiver *r, bool pause)
 {
 	uint64_t end = sl_clock_ns() + UINT64_C(60000000000);
 
-	while ((atomic_load(&r->pause_limit) == UINT64_MAX) == pause && sl_clock_ns() < end)
+	while ((atomic_load(&r->feed[0].pause_limit) == UINT64_MAX) == pause && sl_clock_ns() < end)
 		sl_clock_sleep_until(sl_clock_ns() + 10000);
-	assert_int_equal(atomic_load(&r->pause_limit) == UINT64_MAX, !pause);
+	assert_int_equal(atomic_load(&r->feed[0].pause_limit) == UINT64_MAX, !pause);
 }
 
 /* Nothing comes by the link: what other threads ask for is done at once all the same. */

@@ -98,7 +98,7 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 	int r;
 
 	account->file = file;
-	account->modules = env->geometry->modules;
+	account->modules = sl_env_modules(env);
 	r = allocate(account);
 	if (r)
 		return r;

@@ -170,7 +170,7 @@ int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const 
 	char *names;
 	int r;
 
-	*audit = (struct sl_nexus_audit){.modules = env->geometry->modules};
+	*audit = (struct sl_nexus_audit){.modules = sl_env_modules(env)};
 	if (allocate_part(audit))
 		return -ENOMEM;
 	audit->file = file;
@@ -208,7 +208,7 @@ static void look_at_sources(const struct sl_frame *frame, uint32_t modules, uint
 	*known = 0;
 	memset(crc, 0, modules * sizeof(*crc));
 	memset(sequence, 0xff, modules * sizeof(*sequence));
-	for (uint32_t i = 0; i < frame->views; i++) {
+	for (uint32_t i = 0; i < sl_frame_all_views(frame); i++) {
 		const struct sl_view *view = &frame->view[i];
 		const struct sl_record *record = &view->record;
 

@@ -169,6 +169,8 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 	sl_hits_open(&nexus->hits, file);
 	r = sl_results_open(&nexus->found, file, env, nexus->results == SL_NEXUS_ALL);
 	if (!r)
+		sl_results_open_others(file, env);
+	if (!r)
 		r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == SL_NEXUS_ASSEMBLED);
 	if (!r)
 		r = open_sparse(nexus, env);

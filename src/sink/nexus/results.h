@@ -54,6 +54,15 @@ int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct
 		    bool all);
 void sl_results_close(struct sl_results *results);
 
+/* Detectors that attach to events, after the above:
+ *   /entry/instrument/detector_NAME   NXdetector: data and frame_number are links to /entry/results
+ *   /entry/events                     which frame of which detector belongs to which event:
+ *                                     sequence and number of the event, and a column for each
+ *                                     detector, -1 where the event has no frame of it
+ * The row is the index into each detector's stack. Readers of one detector take the first group of
+ * the instrument by its name: that is /entry/instrument/detector. */
+void sl_results_open_others(struct sl_h5 *file, const struct sl_env *env);
+
 /* Rows of a series of results that share a chunk. */
 uint32_t sl_results_per_chunk(uint64_t row_bytes);
 

@@ -274,6 +274,12 @@ int sl_raw_sink_open(void *state, const struct sl_env *env)
 	raw->began_ns = sl_clock_ns();
 	raw->began_unix_ns = stored.began_unix_ns = sl_clock_unix_ns();
 	raw->choice.all = sl_raw_sink_all(raw);
+	if (env->others) {
+		sl_error("raw: recordings are of one detector, and this experiment has %u: store "
+			 "its events with the sink nexus",
+			 env->others + 1);
+		return -EINVAL;
+	}
 	r = check_on_slow(raw);
 	if (!r)
 		r = choose(raw, env, &raw->choice.image);

@@ -228,7 +228,7 @@ static int open_entry(struct redis *redis, const struct sl_env *env)
 
 	redis->entry.stream = redis->stream;
 	redis->entry.max_rows = redis->max_rows;
-	redis->entry.modules = env->geometry->modules;
+	redis->entry.modules = sl_env_modules(env);
 	redis->entry.kept_only = redis->results_of == KEPT;
 	r = sl_entry_select(&redis->entry, env, redis->results);
 	for (uint32_t i = 0; i < redis->entry.results && !r; i++)
