@@ -72,7 +72,8 @@ static uint32_t turns(double turns)
 {
 	double whole = __builtin_floor(turns);
 
-	return (uint32_t)((turns - whole) * 0x1p32);
+	/* The difference can be rounded up to a whole turn: it wraps to 0. */
+	return (uint32_t)(uint64_t)((turns - whole) * 0x1p32);
 }
 
 static void fill_waves(struct speckle *s, const struct sl_geometry *g)

@@ -203,7 +203,7 @@ static void compare(const struct scene *s, const struct sl_correlate_sum *have,
 	uint64_t pairs = 0;
 
 	for (uint64_t i = 0; i < (uint64_t)state->count * state->lags; i++) {
-		__int128 products = ((__int128)have[i].high << 64) + (__int128)have[i].low;
+		__int128 products = (__int128)((unsigned __int128)have[i].high << 64 | have[i].low);
 
 		if (products != want[i].products || have[i].left != want[i].left ||
 		    have[i].right != want[i].right || have[i].pairs != want[i].pairs)

@@ -23,7 +23,8 @@ void sl_correlate_add(struct sl_correlate_sum *to, const struct sl_correlate_sum
 /* Rounded once. */
 static double products_of(const struct sl_correlate_sum *sum)
 {
-	return (double)(((__int128)sum->high << 64) + (__int128)sum->low);
+	/* A shift of a negative number is undefined in C. */
+	return (double)(__int128)((unsigned __int128)sum->high << 64 | sum->low);
 }
 
 double sl_correlate_g2(const struct sl_correlate_sum *sum)
