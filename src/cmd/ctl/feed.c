@@ -283,7 +283,7 @@ void sl_ctl_feed_close(struct sl_ctl_feed *f)
 {
 	atomic_store(&f->ends, 1);
 	if (f->options.host)
-		return;
+		sl_api_stop(f->options.host);
 	sl_thread_join(&f->thread);
 	while (f->first)
 		drop_first(f);

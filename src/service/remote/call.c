@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -21,6 +22,7 @@ struct sl_api {
 	struct curl_slist *headers;
 	char url[1024], problem[CURL_ERROR_SIZE + 100];
 	unsigned timeout_s;
+	_Atomic int stopped;
 };
 
 struct text {
@@ -260,6 +262,15 @@ static void add_token(struct sl_api *h, const char *token)
 	explicit_bzero(line, sizeof(line));
 }
 
+/* libcurl asks at least once a second. */
+static int goes_on(void *arg, curl_off_t total, curl_off_t now, curl_off_t out_total,
+		   curl_off_t out_now)
+{
+	struct sl_api *h = arg;
+
+	return atomic_load(&h->stopped);
+}
+
 int sl_api_open(const struct sl_api_options *o, struct sl_api **host, char *why, size_t bytes)
 {
 	struct sl_api *h;
@@ -288,8 +299,16 @@ int sl_api_open(const struct sl_api_options *o, struct sl_api **host, char *why,
 	curl_easy_setopt(h->curl, CURLOPT_USERAGENT, "sluice/" SL_VERSION);
 	if (o->ca)
 		curl_easy_setopt(h->curl, CURLOPT_CAINFO, o->ca);
+	curl_easy_setopt(h->curl, CURLOPT_XFERINFOFUNCTION, goes_on);
+	curl_easy_setopt(h->curl, CURLOPT_XFERINFODATA, h);
+	curl_easy_setopt(h->curl, CURLOPT_NOPROGRESS, 0L);
 	*host = h;
 	return 0;
+}
+
+void sl_api_stop(struct sl_api *h)
+{
+	atomic_store(&h->stopped, 1);
 }
 
 void sl_api_close(struct sl_api *h)

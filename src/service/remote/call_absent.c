@@ -20,6 +20,10 @@ int sl_api_call(struct sl_api *h, const char *method, const char *path, const ch
 	return -ENOTSUP;
 }
 
+void sl_api_stop(struct sl_api *h)
+{
+}
+
 void sl_api_free(struct sl_api_answer *answer)
 {
 }
