@@ -107,6 +107,8 @@ bool sl_rule_congested_port(const struct sl_case *c, struct sl_finding *f)
 	if (rate > 0)
 		sl_finding_command(f, "sluice run %s --set link.rate_limit=%.3g", sl_case_file(c),
 				   0.9 * rate);
+	else
+		sl_command_by_module(c, f, "sent|offered|source");
 	sl_finding_prove(f, "packets_marked", (double)c->marked, "");
 	sl_finding_prove(f, "notifications", (double)c->notified, "");
 	sl_finding_prove(f, "packets_missing", sl_case_missing_packets(c), "");
