@@ -40,8 +40,8 @@ int sl_ctl_feed_fd(const struct sl_ctl_feed *feed); /* can be read when there is
 void sl_ctl_feed_take(struct sl_ctl_feed *feed,
 		      void (*each)(void *arg, const struct sl_ctl_feed_message *message),
 		      void *arg);
-/* Of a service: takes up to two seconds, as its thread waits for the next event; the host is of no use
- * afterwards. */
+/* Of a service: takes up to two seconds, as its thread waits for the next event; the host is of no
+ * use afterwards. */
 void sl_ctl_feed_close(struct sl_ctl_feed *feed);
 
 #endif

@@ -35,7 +35,8 @@ struct sl_api_answer {
 int sl_api_open(const struct sl_api_options *options, struct sl_api **host, char *why,
 		size_t why_bytes);
 void sl_api_close(struct sl_api *host); /* NULL is fine */
-/* Any thread: the call that runs ends within a second, with an error, and so does every later one. */
+/* Any thread: the call that runs ends within a second, with an error, and so does every later
+ * one. */
 void sl_api_stop(struct sl_api *host);
 
 /* path: "/api/v1/sessions". type: of the body; NULL: there is none. */
