@@ -21,7 +21,7 @@ check:
 check-ci:
 	@tools/deps.sh check
 	@[ "$$(id -u)" -ne 0 ] || tools/deps.sh interop
-	@tools/check.py --interop 6.12 --timings --again
+	@tools/check.py --interop 6.12 --timings --again --fuzz-seconds 2
 
 # All of check with its long campaigns, fault mixes drawn at random (each outcome compared with the fault log), Soft-RoCE of all
 # kernels, also with sanitizers on our side, and mutants of every folder. Two to three hours on two cores. SEED=n begins with that mix.
